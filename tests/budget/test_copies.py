@@ -157,6 +157,36 @@ def test_all_lost_leaves_nothing_to_spend(tmp_path):
 # The witness
 
 
+def rho_of(allowance):
+    """The most that may be spent of an allowance now, as a price."""
+    return Loss.charged_rho(allowance.tonight.exact_rho, Fraction(0))
+
+
+@pytest.mark.parametrize("carry", [False, True])
+@pytest.mark.parametrize("lost", ["logged", "none"])
+def test_what_was_lost_of_an_allowance_in_rho_is_not_spent_again(tmp_path, monkeypatch, carry, lost):
+    """The logs have prices in ρ, and what is typed for a budget in ε is ε: ρ = 0.008 is far more than ε = 0.008."""
+    place, day = tmp_path / "a.sqlite", dt.timedelta(days=1)
+    start = dt.datetime.now(dt.UTC) - 5 * day
+    nights = {"nights": 90, "epsilon": 1, "delta": 1e-6, "carry": carry, "start": start.date()}
+    allowance = Ledger(place).budget("visits", epsilon=2, delta=1e-5).allocate(**nights)
+    whole, released = allowance.limit.exact_rho, [rho_of(allowance)]
+    Ledger(place).backup(tmp_path / "copy.sqlite")
+    paid(allowance, released[0])
+    place.unlink()
+    typed = {"visits": released[0].rho} if lost == "logged" else lost
+    again = Ledger.restore(tmp_path / "copy.sqlite", place, lost=typed, **SAID)
+    allowance = again.budget("visits").allocate(**nights)
+    assert bool(allowance.tonight.exact_rho) == (lost == "none")
+    for night in (1, 84):
+        monkeypatch.setattr("dpframe.budget.account.now", lambda night=night: dt.datetime.now(dt.UTC) + night * day)
+        released.append(rho_of(allowance))
+        paid(allowance, released[-1])
+    assert (sum(one.exact_rho for one in released) <= whole) == (lost == "logged" or not carry)
+    assert allowance.close() == Loss.none()
+    again.verify()
+
+
 @pytest.fixture
 def watched(tmp_path):
     for folder in ("here", "elsewhere"):

@@ -16,7 +16,8 @@ import sqlalchemy as sa
 
 from dpframe.budget import account
 from dpframe.budget.accountants import accountant_named
-from dpframe.budget.entries import loss_of, texts_of
+from dpframe.budget.allowance import Pace, Record
+from dpframe.budget.entries import Entry, loss_of, texts_of
 from dpframe.budget.ledger.book import HASH, Known, LedgerPage, check_known, entry_of, known_of
 from dpframe.budget.ledger.schema import BUDGETS, DATA, ENTRIES, FORMAT, LEDGER, MOVED, RESULTS, UNWATCHED
 from dpframe.budget.ledger.store import Store, set_aside
@@ -24,6 +25,7 @@ from dpframe.budget.ledger.verify import verified
 from dpframe.budget.ledger.witness import State, Witness, check_forward
 from dpframe.budget.losses import Loss, read_delta, read_epsilon, read_rho
 from dpframe.budget.names import body_of, is_text, user_name
+from dpframe.budget.parts import Share
 from dpframe.errors import InvalidArgument, LedgerDamaged, LedgerUnavailable
 from dpframe.fields import FieldDict, Fields
 
@@ -112,11 +114,13 @@ def adopt(store: Store, witness: Witness | None, lost: Lost, by: str, why: str) 
             and neither releases nor allowances, series or parts are paid
             A budget that was made after the copy is not in it, and only a witness knows its name. So where there was
             none, later a new budget is only made with create=True
-            A night of a series has no price of its own: the series was paid for once, with one measurement of each
-            period. Neither prices nor the copy tell which nights were measured after the copy. So each series of a
-            budget whose entries may be missing is marked as lost. A period that it does not have is then measured for
-            the price of one that is measured again, and never for nothing. With those prices the new measurements
-            compose with the whole series, of which the lost ones are a part
+            Two prices are no part of L. A night of a series has none: the series was paid for once, with one
+            measurement of each period, and nobody knows which were measured after the copy. So each series of a budget
+            whose entries may be missing is marked as lost. A period that it does not have is then measured for the
+            price of one that is measured again, and never for nothing. With those prices the new measurements compose
+            with the whole series, of which the lost ones are a part. And where an allowance of a budget in ε adds up
+            ρ, prices in ρ are no ε. What may be spent of it now is counted as spent, so all that was lost of it and all
+            that is spent of it later add up to what was paid for it
             A ledger that was moved goes on in the new place. Without a witness, which then opens one of the two alone,
             something is counted as lost for each of its budgets
     Errors: LedgerDamaged for a copy that does not add up, or if entries are missing and lost says nothing of them
@@ -157,22 +161,34 @@ def _count(connection: sa.Connection, name: str, loss: Loss, words: str, *, watc
     row = connection.execute(sa.select(BUDGETS.c.accountant, BUDGETS.c.allowed).where(BUDGETS.c.name == name)).one()
     accountant, limit = accountant_named(row.accountant), loss_of(json.loads(row.allowed))
     counted = accountant.charged(page.spent, loss, limit)
-    body = body_of(loss, page.subject or "", f"lost with a later copy, {words}", None, None, (account.UNKNOWN_EVENT,))
-    body |= {"loss": texts_of(counted), "price": texts_of(loss), "adopted": True}
-    page.spent = accountant.total([page.spent, counted])
-    entry = page.append("charge", body, account.now())
-    page.append("lost", {"about": entry.number, "by": words, **({} if watched else UNWATCHED)}, account.now())
-    for opening in _series(connection, name) if repeats else ():
-        if not page.is_lost(opening):
-            page.append("lost", {"about": opening, "by": words}, account.now())
+    more = {} if watched else UNWATCHED
+    _charge_lost(page, words, {"loss": texts_of(counted), "price": texts_of(loss)}, counted, **more)
+    for opening in _openings(connection, name) if repeats else ():
+        if opening.allowance is None and not page.is_lost(opening.number):
+            page.append("lost", {"about": opening.number, "by": words}, account.now())
+        elif opening.allowance is not None and Share.of(accountant, opening).mixed:
+            night, nothing = Pace.of(opening).night(account.now()), accountant.total([])
+            if (left := Record.on(page, opening).left(night)).exact_rho:
+                within = {"loss": texts_of(left), "night": night}
+                line = {"loss": texts_of(nothing), "about": opening.number, "within": within}
+                _charge_lost(page, words, line, nothing)
 
 
-def _series(connection: sa.Connection, name: str) -> list[int]:
-    """The charges that opened the series of a budget, by their numbers."""
+def _charge_lost(page: LedgerPage, words: str, line: Fields, counted: Loss, **more: Any) -> None:
+    """Add a charge and the mark that its answer is lost. Input: line, more: what the two entries say besides."""
+    events = (account.UNKNOWN_EVENT,)
+    body = body_of(counted, page.subject or "", f"lost with a later copy, {words}", None, None, events)
+    page.spent = page.spent + counted
+    entry = page.append("charge", {**body, **line, "adopted": True}, account.now())
+    page.append("lost", {"about": entry.number, "by": words, **more}, account.now())
+
+
+def _openings(connection: sa.Connection, name: str) -> list[Entry]:
+    """The charges that opened the series and the allowances of a budget."""
     charges = sa.select(ENTRIES).where(ENTRIES.c.budget == name, ENTRIES.c.kind == "charge", ENTRIES.c.about.is_(None))
-    opened = charges.where(ENTRIES.c.name.startswith("series ")).order_by(ENTRIES.c.number)
-    entries = map(entry_of, connection.execute(opened))
-    return [entry.number for entry in entries if entry.opens is not None and entry.allowance is None]
+    named = sa.or_(*(ENTRIES.c.name.startswith(kind) for kind in ("series ", "allowance ")))
+    entries = map(entry_of, connection.execute(charges.where(named).order_by(ENTRIES.c.number)))
+    return [entry for entry in entries if entry.opens is not None]
 
 
 # What is missing
