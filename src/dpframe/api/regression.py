@@ -228,7 +228,7 @@ class FrameMatrices(AskedFrame[Table_co]):
         def answer(out: Release[Any]) -> MatrixRelease:
             numbers = out._numbers
             used = {o.name: o.bounds for o in numbers.outputs if o.name in read and o.bounds is not None}
-            return MatrixRelease(out._record, out, moments_of(numbers, used, ()), verb == "corr")
+            return MatrixRelease(out._record, out, moments_of(numbers, used, ()), verb == "corr", numbers.filled)
 
         return MomentsQuery(query, answer, Covers.NOISE, TypicalErrors(verb, read))
 

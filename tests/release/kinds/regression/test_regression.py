@@ -144,6 +144,12 @@ def test_a_released_matrix_is_positive_semidefinite_however_noisy():
     assert nearest_psd(np.diag([1.0, -2.0])) == pytest.approx(np.diag([1.0, 0.0]))
 
 
+def test_a_matrix_shows_what_noise_hides_where_fill_is_asked_with_the_price():
+    query = protected(ROWS[:30]).corr(["x", "y"], BOUNDS, max_rows=1)
+    assert np.isnan(query.release(epsilon=0.01).values).any()
+    assert not np.isnan(query.release(epsilon=0.01, fill=True).values).any()
+
+
 # How far off
 
 
