@@ -157,6 +157,18 @@ def test_which_errors_say_that_a_connection_is_lost(error, lost):
             assert caught.value.__cause__ is caught.value.__context__ is None
 
 
+def test_errors_that_come_from_each_other_in_a_circle_end():
+    """As libraries make them that raise an error again from the one that was raised while they handled it."""
+
+    def fails():
+        first, second = ValueError("31337"), KeyError("31337")
+        first.__cause__, second.__cause__ = second, first
+        raise first
+
+    with pytest.raises(errors.EngineError):
+        totals.sealed(fails, before=True)
+
+
 def test_a_file_that_was_written_meanwhile_is_told_alike_whether_or_not_a_cell_fails(tmp_path, monkeypatch):
     """More faults, on every engine with files, are in `test_faults_after_charge`."""
     path, read, told = tmp_path / "rows.parquet", totals._read, set()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import importlib
+import shutil
 
 import polars as pl
 import pytest
 
 import dpframe as dp
 from dpframe.errors import EngineError, SchemaError
+from tiers import in_turn
 
 ROWS = pl.DataFrame({"user": [*range(40)], "x": [1] * 40, "city": ["bonn", "ulm"] * 20})
 TEXTS = ROWS.with_columns(pl.col("x").cast(pl.String))
@@ -174,6 +176,89 @@ def test_files_that_were_replaced_are_refused(reader, other, tmp_path, request):
         other.vstack(other).write_parquet(file)
 
     refused(table, change, "files of this table were written after", EngineError)
+
+
+DASK_FILES = {"csv": "write_csv", "json": "write_ndjson"}
+
+
+OTHERS = {"type": TEXTS, "gone": ROWS.drop("x"), "order": ROWS.select("x", "city", "user"), "rows": ROWS.head(20)}
+
+
+@pytest.mark.parametrize(("form", "change"), in_turn(DASK_FILES, [*OTHERS, "removed"]))
+def test_text_files_that_dask_reads_are_those_of_protect(form, change, tmp_path, dask_here):
+    """Dask would take a column that is gone for one of nulls, and read others by the names of its first look."""
+    frames, file = pytest.importorskip("dask.dataframe"), tmp_path / f"t.{form}"
+    getattr(ROWS, DASK_FILES[form])(file)
+    table = frames.read_csv(file) if form == "csv" else frames.read_json(file, lines=True)
+    wrote = file.unlink if change == "removed" else lambda: getattr(OTHERS[change], DASK_FILES[form])(file)
+    refused(table, wrote, "files of this table were written after", EngineError)
+
+
+def test_a_dask_table_of_delayed_partitions_is_protected(dask_here):
+    """Dask does not know the columns of the steps that make it."""
+    frames, delayed = pytest.importorskip("dask.dataframe"), pytest.importorskip("dask").delayed
+    budget = dp.Budget(epsilon=1e6)
+    asked(frames.from_delayed([delayed(ROWS.to_pandas)()]), budget).release(epsilon=1.0)
+    assert budget.spent.epsilon == 1.0
+
+
+# Lakes: a plan keeps the version that it found, as long as its files are there
+
+
+def delta_table(folder, with_rows):
+    table = pytest.importorskip("deltalake")
+    with_rows.write_delta(folder / "lake")
+
+    def change(other, vacuum):
+        other.write_delta(folder / "lake", mode="overwrite", delta_write_options={"schema_mode": "overwrite"})
+        if vacuum:
+            again = table.DeltaTable(folder / "lake")
+            again.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+
+    return pl.scan_delta(folder / "lake"), change
+
+
+@pytest.mark.parametrize("vacuum", [False, True])
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (TEXTS, "Column 'x' was Int64 at dp.protect.*, and is String now"),
+        (ROWS.rename({"x": "z"}), "Column 'x' was there .* gone or renamed"),
+        (ROWS.with_columns(z=1), "cannot say its columns any more"),
+    ],
+)
+def test_a_delta_table_with_other_columns_or_without_its_files_is_refused(other, message, vacuum, tmp_path):
+    table, change = delta_table(tmp_path, ROWS)
+    if not vacuum and "z" in other.columns and "x" in other.columns:
+        budget = dp.Budget(epsilon=10.0)
+        query = asked(table, budget)
+        change(other, vacuum)
+        query.release(epsilon=1.0)  # the version of protect, which has all columns
+        assert budget.spent.epsilon == 1.0
+    else:
+        refused(table, lambda: change(other, vacuum), message)
+
+
+@pytest.mark.filterwarnings("ignore:Iceberg scan planning")
+@pytest.mark.filterwarnings("ignore:.*:DeprecationWarning:pyiceberg")
+@pytest.mark.parametrize("kind", ["renamed", "files"])
+def test_an_iceberg_table_with_other_columns_or_without_its_files_is_refused(kind, tmp_path):
+    pytest.importorskip("pyiceberg")
+    memory = pytest.importorskip("pyiceberg.catalog.memory")
+    catalog = memory.InMemoryCatalog("lake", warehouse=f"file://{tmp_path}/warehouse")
+    catalog.create_namespace("shop")
+    table = catalog.create_table("shop.visits", schema=ROWS.to_arrow().schema)
+    table.append(ROWS.to_arrow())
+
+    def change():
+        if kind == "files":
+            shutil.rmtree(tmp_path / "warehouse")
+            return
+        with catalog.load_table("shop.visits").update_schema() as update:
+            update.rename_column("x", "z")
+        table.refresh()
+
+    refused(pl.scan_iceberg(table), change, "cannot say its columns any more")
 
 
 def test_files_of_duckdb_may_have_other_rows_but_no_other_types(tmp_path):

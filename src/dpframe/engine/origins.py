@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import hmac
+import io
 import os
 import re
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from dpframe.errors import InvalidArgument, kind_of
 from dpframe.usage import door
 
 _DATASET = re.compile(r"^\s*PythonDataset SCAN", re.MULTILINE)
+_SCANNED = re.compile(r" SCAN \[([^\],]+)")
 _KEY = 16  # characters
 _SHOWN = 3  # number of files that are named
 Origin = dict[str, Any]
@@ -167,6 +169,28 @@ def _version(path: Path) -> tuple[int, ...] | None:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
+def is_lake(frame: pl.LazyFrame) -> bool:
+    """Whether a lazy table scans one of Delta or Iceberg."""
+    return _DATASET.search(frame.explain(optimized=False)) is not None
+
+
+def types_of_lake(frame: pl.LazyFrame) -> dict[str, str]:
+    """The types of the columns of a lazy table on Delta or Iceberg, as the lake states them now. No row is read.
+
+    A plan keeps the types that it found first; its copy asks anew. Whoever reads an earlier version needs its files,
+    which a lake removes one day: an optimised plan names the first of them.
+
+    Errors: any, where the lake cannot be asked
+    """
+    again = pl.LazyFrame.deserialize(io.BytesIO(frame.serialize()))
+    now = {name: str(dtype) for name, dtype in again.collect_schema().items()}
+    if all(now.get(name) == str(dtype) for name, dtype in frame.collect_schema().items()):
+        files = [file.removeprefix("file://") for file in _SCANNED.findall(frame.explain())]
+        for file in filter(os.path.isabs, files):
+            os.stat(file)
+    return now
+
+
 def files_of(frame: pl.LazyFrame) -> list[Path]:
     """The files that a lazy table scans, from the nodes of its plan; none where the plan does not show them.
 
@@ -174,7 +198,7 @@ def files_of(frame: pl.LazyFrame) -> list[Path]:
     Python, while Python waits for Polars. So the nodes of such a plan are not read: `data=` names the table's version.
     """
     try:
-        if _DATASET.search(frame.explain(optimized=False)):
+        if is_lake(frame):
             return []
         plan: Any = frame._ldf.visit()
         pending, paths = [plan.get_node()], []

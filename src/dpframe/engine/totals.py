@@ -108,8 +108,13 @@ _LOST = frozenset(
 
 
 def _is_lost(error: BaseException | None) -> bool:
-    """Whether an error, or one that it comes from, is of a lost connection: by type and SQLSTATE, not by its words."""
-    while error is not None:
+    """Whether an error, or one that it comes from, is of a lost connection: by type and SQLSTATE, not by its words.
+
+    Errors can come from each other, in a circle.
+    """
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
         state = getattr(error, "sqlstate", None)
         names = {f"{kind.__module__}.{kind.__name__}".replace("_duckdb.", "duckdb.") for kind in type(error).__mro__}
         if isinstance(state, str):

@@ -5,14 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import dask.dataframe as dd
 import polars as pl
 from dask import threaded
-from dask.delayed import delayed
+from dask._task_spec import Task
+from dask.delayed import Delayed, delayed
+from fsspec.core import OpenFile
+from fsspec.implementations.local import LocalFileSystem
 
 from dpframe.engine.backends.polars import PolarsBackend
 from dpframe.engine.intake import arrow
@@ -51,10 +55,23 @@ class _Dask(PolarsBackend):
 
 
 def _local_files(table: Any) -> tuple[Path, ...]:
-    """The Parquet files of this machine that a table is read from; Dask has their columns from its first look."""
-    parts = [getattr(step, "_dataset_info", None) for step in table.expr.walk()]
-    files = [file for part in parts if part for file in part["ds"].files]
-    return tuple(path for path in map(Path, files) if path.is_file())
+    """The files of this machine that a table is read from; Dask has their columns from its first look."""
+    steps = list(table.expr.walk())
+    parquet = [step._dataset_info["ds"].files for step in steps if hasattr(type(step), "_dataset_info")]
+    files = [*itertools.chain(*parquet), *_opened([step.operands for step in steps])]
+    return tuple(path for path in map(Path, dict.fromkeys(files)) if path.is_file())
+
+
+def _opened(value: Any) -> Iterator[str]:
+    """The paths of the files that are opened in tasks, as those of CSV and JSON are."""
+    if isinstance(value, OpenFile):
+        yield from [value.path] if isinstance(value.fs, LocalFileSystem) else []
+    elif isinstance(value, Delayed):
+        yield from _opened(dict(value.dask))
+    elif isinstance(value, (list, tuple, dict, Task)):
+        inside = value.values() if isinstance(value, dict) else value
+        for part in (*value.args, *value.kwargs.values()) if isinstance(value, Task) else inside:
+            yield from _opened(part)
 
 
 BACKEND = _Dask()

@@ -29,7 +29,7 @@ from dpframe.engine.backends.base import (
 )
 from dpframe.engine.backends.runs import kept_partials
 from dpframe.engine.letters import letters
-from dpframe.engine.origins import files_of, versions
+from dpframe.engine.origins import files_of, is_lake, types_of_lake, versions
 from dpframe.engine.tables import Data, domain_of, polars_dtype, polars_types
 from dpframe.fields import FieldDict
 from dpframe.plan import ColumnDomain, Kind, Search, Task, Unread, kind, zone_of
@@ -346,8 +346,10 @@ def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
 
     own_types = polars_types(schema)
     if rows is None:
-        files = tuple(files_of(frame))
-        return Data("polars", domain, scan, True, files=files, versions=versions(files), own_types=own_types)
+        files, lake = tuple(files_of(frame)), is_lake(frame)
+        stated = (lambda: types_of_lake(frame)) if lake else None
+        found = versions(files)
+        return Data("polars", domain, scan, True, files=files, versions=found, own_types=own_types, stated=stated)
     return Data("polars", domain, scan, height=rows.height, own_types=own_types)
 
 
