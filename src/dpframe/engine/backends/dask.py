@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +66,15 @@ def _opened(value: Any) -> Iterator[str]:
     """The paths of the files that are opened in tasks, as those of CSV and JSON are."""
     if isinstance(value, OpenFile):
         yield from [value.path] if isinstance(value.fs, LocalFileSystem) else []
+    inside: Iterable[Any] = value if isinstance(value, (list, tuple)) else ()
+    if isinstance(value, dict):
+        inside = value.values()
+    elif isinstance(value, Task):
+        inside = (*value.args, *value.kwargs.values())
     elif isinstance(value, Delayed):
-        yield from _opened(dict(value.dask))
-    elif isinstance(value, (list, tuple, dict, Task)):
-        inside = value.values() if isinstance(value, dict) else value
-        for part in (*value.args, *value.kwargs.values()) if isinstance(value, Task) else inside:
-            yield from _opened(part)
+        inside = dict(value.dask).values()
+    for part in inside:
+        yield from _opened(part)
 
 
 BACKEND = _Dask()
