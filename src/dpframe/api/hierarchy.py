@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Unpack
 
@@ -14,7 +13,7 @@ from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import Aggregate, Hierarchy, Keys, Limits, Tree, plain, tree_of
 from dpframe.plan.declared import completed, limits_of
-from dpframe.plan.steps import Step, rebased
+from dpframe.plan.steps import Step
 from dpframe.release import HierarchyRelease
 from dpframe.release.kinds.hierarchy import exact_levels, fitted_levels, level_variances
 from dpframe.release.pricing import Fitted, NoisePlan
@@ -28,7 +27,7 @@ class HierarchyQuery(TablesQuery[Table_co]):
 
     def exact_totals(self, table: Any) -> Mapping[str, Mapping[Any, Fraction]]:
         """The totals of every level, without noise, on a table that you made up; see `Query.exact_totals`."""
-        question = replace(self._question, step=rebased(self._question.step, engine.adopt(table)))
+        question: Hierarchy = self._asked_of(engine.adopt(table))
         return exact_levels(question, engine.totals(question, 0), engine.listed_keys(question))
 
     def _fitted(self, plan: NoisePlan) -> Sequence[tuple[str, float | None, Fitted]]:

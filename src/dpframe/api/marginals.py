@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Any, Unpack
@@ -19,7 +18,7 @@ from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import Keys, Limits, Marginals, titled
 from dpframe.plan.declared import limits_of
-from dpframe.plan.steps import Step, rebased
+from dpframe.plan.steps import Step
 from dpframe.release.accuracy import check_alpha
 from dpframe.release.estimators import whole_rows
 from dpframe.release.kinds.marginals import (
@@ -65,7 +64,7 @@ class MarginalsQuery(TablesQuery[Table_co]):
 
     def exact_totals(self, table: Any) -> Mapping[str, Mapping[Any, Fraction]]:
         """The interactions that are measured, without noise, on a table that you made up; see `Query.exact_totals`."""
-        question = replace(self._question, step=rebased(self._question.step, engine.adopt(table)))
+        question: Marginals = self._asked_of(engine.adopt(table))
         interactions = exact_interactions(question, engine.marginal_totals(question, 0))
         return {allotment.names[0]: values for allotment, values in zip(question.allotments, interactions, strict=True)}
 

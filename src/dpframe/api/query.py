@@ -88,7 +88,7 @@ class Query(NoNumber, Expects[Table_co]):
         Output: for each noisy total its exact value per group (column unit); choices of ranks and trees have none
         Errors: UnsupportedOperation for what is no table; EngineError where a column is missing
         """
-        question = replace(self._question, step=rebased(self._question.step, engine.adopt(table)))
+        question = self._asked_of(engine.adopt(table))
         totals = engine.totals(question, 0)
         keys = [key[0] if len(key) == 1 else key for key in totals.keys.rows()] if question.by else [()]
         return {
@@ -97,6 +97,10 @@ class Query(NoNumber, Expects[Table_co]):
             if p.total.width is None
             for name in p.names
         }
+
+    def _asked_of(self, data: Any) -> Any:
+        """The question, of other rows. Input: data: as the engine adopts it."""
+        return replace(self._question, step=rebased(self._question.step, data))
 
     def check(self, table: Any) -> None:
         """Check that this question can be asked of another table, such as tonight's, by names and types alone.
@@ -121,7 +125,7 @@ class Query(NoNumber, Expects[Table_co]):
             if types[name].dtype != domain.dtype:
                 now, before = show(types[name].dtype), show(domain.dtype)
                 raise WrongType(f"check: {name!r} has the type {now} here, and had {before}. Read it as before.")
-        question = replace(self._question, step=rebased(self._question.step, data))
+        question = self._asked_of(data)
         answer_kind(question).validate(question)
 
     @property

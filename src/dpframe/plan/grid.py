@@ -37,6 +37,11 @@ class ValueGrid:
     upper: int
 
     @property
+    def ends(self) -> tuple[Fraction, Fraction]:
+        """The values (column unit) of the smallest and of the largest integer."""
+        return self.centre + self.lower * self.step, self.centre + self.upper * self.step
+
+    @property
     def magnitude(self) -> int:
         """The largest absolute value of an integer on the grid."""
         return max(abs(self.lower), abs(self.upper))

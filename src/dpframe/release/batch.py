@@ -21,10 +21,6 @@ from dpframe.release.pricing import (
     EpsilonPrice,
     NoisePlan,
     Price,
-    PricedTotal,
-    RhoPrice,
-    allocate_epsilon,
-    allocate_rho,
     check_shared,
     log_noise,
     moved_totals,
@@ -134,7 +130,7 @@ def batch_of(
     price = _read_price(account.terms, epsilon, delta, rho, noise)
     for question in asks:
         check_shared(question, price.noise)
-    allocations = _allocations(price, parts, finds=finding > 0, joint=account.accountant == "pld")
+    allocations = price.allocations(parts, finds=finding > 0, joint=account.accountant == "pld")
     costs = [(price.cost(allocation, asks), allocation) for allocation in allocations]
     offers = [(cost, _plans(asks, allocation, finding, cost)) for cost, allocation in costs]
     cost, plans = min(offers, key=lambda offer: math.fsum(map(log_noise, offer[1])))
@@ -151,13 +147,6 @@ def _read_price(terms: Terms, epsilon: object, delta: object, rho: object, noise
     if isinstance(price, EpsilonPrice) and not price.noise.pure and price.delta == 0:
         raise InvalidPrice("Gaussian noise needs a δ above 0: budget.plan([...], epsilon=..., delta=1e-6).")
     return price
-
-
-def _allocations(price: Price, parts: Sequence[PricedTotal], *, finds: bool, joint: bool) -> list[Allocation]:
-    """The ways to spend the price of a batch."""
-    if isinstance(price, RhoPrice):
-        return allocate_rho(parts, price.amount, price.delta, price.noise)
-    return allocate_epsilon(parts, price.amount, price.delta, price.noise, finds=finds, joint=joint)
 
 
 def _plans(asks: Sequence[Question], allocation: Allocation, finding: int, cost: Loss) -> list[NoisePlan]:

@@ -337,8 +337,7 @@ class _Part:
 
     @property
     def _clipped(self) -> tuple[float, float]:
-        grid = self.total.grid
-        low, high = (float(grid.centre + end * grid.step) for end in (grid.lower, grid.upper))
+        low, high = map(float, self.total.grid.ends)
         return low, high
 
     def _rows_each(self, units: Mapping[str, _Units]) -> tuple[float, float, float]:

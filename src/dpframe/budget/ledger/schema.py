@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 
 # The version of these tables and of the numbers in them. A ledger of a later format is refused, and of an earlier one
@@ -15,13 +17,19 @@ UNWATCHED = {"unwatched": True}
 
 METADATA = sa.MetaData()
 
+
+def _needed(name: str, kind: type[sa.types.TypeEngine[Any]] = sa.Text, **more: str) -> sa.Column[Any]:
+    """A column that every row has a value in."""
+    return sa.Column(name, kind, nullable=False, **more)  # type: ignore[arg-type]
+
+
 LEDGER = sa.Table(
     "dpframe_ledger",
     METADATA,
     sa.Column("one", sa.Integer, primary_key=True),  # a single row
-    sa.Column("id", sa.Text, nullable=False),
-    sa.Column("format", sa.Integer, nullable=False),
-    sa.Column("witnessed", sa.Boolean, nullable=False),
+    _needed("id"),
+    _needed("format", sa.Integer),
+    _needed("witnessed", sa.Boolean),
     sa.Column("witness", sa.Text),  # the id of its witness
 )
 
@@ -30,16 +38,16 @@ BUDGETS = sa.Table(
     "dpframe_budgets",
     METADATA,
     sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("accountant", sa.Text, nullable=False),
-    sa.Column("allowed", sa.Text, nullable=False),  # exact fractions, as JSON
-    sa.Column("spent", sa.Text, nullable=False),
+    _needed("accountant"),
+    _needed("allowed"),  # exact fractions, as JSON
+    _needed("spent"),
     sa.Column("subject", sa.Text),
-    sa.Column("parts", sa.Text, nullable=False),  # of partitions, as JSON
-    sa.Column("number", sa.Integer, nullable=False),
-    sa.Column("head", sa.Text, nullable=False),
-    sa.Column("at", sa.Text, nullable=False),
-    sa.Column("failures", sa.Integer, nullable=False, server_default="0"),  # releases that failed after the charge
-    sa.Column("acknowledged", sa.Integer, nullable=False, server_default="0"),  # failures that were acknowledged
+    _needed("parts"),  # of partitions, as JSON
+    _needed("number", sa.Integer),
+    _needed("head"),
+    _needed("at"),
+    _needed("failures", sa.Integer, server_default="0"),  # releases that failed after the charge
+    _needed("acknowledged", sa.Integer, server_default="0"),  # failures that were acknowledged
     sa.Column("caps", sa.Text),  # caps and what is spent of them, as JSON
 )
 
@@ -48,10 +56,10 @@ ENTRIES = sa.Table(
     METADATA,
     sa.Column("budget", sa.Text, primary_key=True),
     sa.Column("number", sa.Integer, primary_key=True),
-    sa.Column("kind", sa.Text, nullable=False),
-    sa.Column("at", sa.Text, nullable=False),
-    sa.Column("body", sa.Text, nullable=False),  # canonical JSON
-    sa.Column("hash", sa.Text, nullable=False),
+    _needed("kind"),
+    _needed("at"),
+    _needed("body"),  # canonical JSON
+    _needed("hash"),
     sa.Column("name", sa.Text),  # of a charge, for look-up
     sa.Column("about", sa.Integer),  # the charge of a result or a failure, for look-up
     sa.Column("spender", sa.Text),  # of a charge, for look-up
@@ -68,5 +76,5 @@ DATA = sa.Table(
     METADATA,
     sa.Column("budget", sa.Text, primary_key=True),
     sa.Column("number", sa.Integer, primary_key=True),
-    sa.Column("data", sa.LargeBinary, nullable=False),  # Arrow IPC
+    _needed("data", sa.LargeBinary),  # Arrow IPC
 )

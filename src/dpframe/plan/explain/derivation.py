@@ -381,7 +381,7 @@ def _made_of(question: Question, total: Total) -> tuple[str, str]:
         reach = "" if total.ci is None else f"; and a distance that reaches the true one (ci={total.ci:g})"
         return f"rank of {column}", f"one of {_candidates_in_words(total)}{reach}"
     grid = total.grid
-    low, high = (float(grid.centre + end * grid.step) for end in (grid.lower, grid.upper))
+    low, high = map(float, grid.ends)
     centre = f", measured from {_value_in_words(float(grid.centre), total)}" if grid.centre else ""
     origin = total.column.domain.origin
     by = "by the question"

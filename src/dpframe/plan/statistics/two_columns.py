@@ -78,7 +78,7 @@ class Ratio(Aggregate):
                 f"{self.typed}: both sums are the same one, so the ratio is 1 whatever the rows are. Type two other "
                 "ones, as in dp.ratio(dp.sum('revenue', bounds=(0, 100)), dp.sum('visits', bounds=(0, 10)))."
             )
-        if under.grid.centre + under.grid.lower * under.grid.step < 0:
+        if under.grid.ends[0] < 0:
             raise InvalidBounds(
                 f"{self.typed}: its bounds let the second sum be negative, and a ratio divides by that sum. Give the "
                 "second sum bounds from 0 on, such as bounds=(0, 100)."

@@ -125,8 +125,7 @@ def adds_up(output: ReleasedColumn) -> bool:
 
 def known_nonnegative(output: ReleasedColumn) -> bool:
     """Whether a column holds counts, or sums of values whose lower bound is at least 0."""
-    grid = output.total.grid
-    return is_total(output) and (output.formula is Formula.COUNT or grid.centre + grid.lower * grid.step >= 0)
+    return is_total(output) and (output.formula is Formula.COUNT or output.total.grid.ends[0] >= 0)
 
 
 # The largest groups

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 
@@ -13,22 +12,10 @@ from dpframe.engine import ONE
 from dpframe.errors import UnsupportedOperation
 from dpframe.noise import bits, rounded_laplace
 from dpframe.plan import Question
+from dpframe.release.certificate import Read
 from dpframe.release.estimators import BinnedValues
 from dpframe.release.pricing import EpsilonFromRho, NoisePlan, Price
 from dpframe.theory.formulas.sensitivity import Relation
-
-
-@dataclass(frozen=True)
-class Read:
-    """A noisy answer that a choice followed from, with Laplace noise: its kind in a certificate, and its size.
-
-    One unit brings at most `most` to all entries together, in units of their integer; the scale is in these units too.
-    """
-
-    kind: Literal["histogram", "count_of_pairs"]
-    entries: int
-    most: int
-    scale: float
 
 
 @dataclass

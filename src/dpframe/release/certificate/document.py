@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Protocol
 
 from dpframe.budget import Loss, Normal, Receipt
 from dpframe.fields import FieldDict, Fields
@@ -16,8 +15,8 @@ from dpframe.noise import bits
 from dpframe.plan import Question, asked
 from dpframe.release.certificate.measures import Stated, stated_mechanisms, stated_read
 from dpframe.release.certificate.rationals import text
-from dpframe.release.certificate.step_facts import chosen_facts, question_facts, unit_facts
-from dpframe.release.certificate.total_facts import Ids, ReadFacts, read_facts, total_facts
+from dpframe.release.certificate.step_facts import question_facts, unit_facts
+from dpframe.release.certificate.total_facts import Ids, Read, read_facts, total_facts
 from dpframe.release.pricing import Noise, NoisePlan, Rule
 from dpframe.theory.formulas.loss import zcdp_order
 
@@ -60,32 +59,25 @@ def charged_facts(receipt: Receipt, accountant: str, name: str | None, data: byt
     return {"ledger": {**entry, "accountant": accountant, "name": name}, "answer": answer, **test}
 
 
-class Chosen(Protocol):
-    """What the choices of `dp.Auto()` read: noisy answers, and questions with noise of their own."""
-
-    @property
-    def reads(self) -> Sequence[ReadFacts]:
-        """Noisy histograms and counts."""
-        ...
-
-    @property
-    def asked(self) -> Sequence[tuple[Question, NoisePlan]]:
-        """Questions that narrower bounds followed from."""
-        ...
+PricedQuestion = tuple[Question, NoisePlan]
 
 
 def certified(
-    asked_for: Sequence[tuple[Question, NoisePlan]], cost: Loss, normal: Normal | None, chosen: Chosen | None = None
+    asked_for: Sequence[PricedQuestion],
+    cost: Loss,
+    normal: Normal | None,
+    reads: Sequence[Read] = (),
+    beside: Sequence[PricedQuestion] = (),
 ) -> FieldDict:
     """The certificate of questions that are charged together, without what is known after the charge.
 
-    Input:  questions with their noise; what all of them cost; what the account knows besides; chosen: what choices of
-            limits and bounds read
+    Input:  questions with their noise; what all of them cost; what the account knows besides; reads: noisy answers that
+            choices of limits and bounds followed from; beside: questions that narrower bounds followed from
     Bound:  it is a function of the questions, the price and, with `dp.Auto()`, of noisy answers: of no row
     Order:  a total refers only to totals before it, of its own question. Margins stand after their cells, and products
             after the sums and counts of their column that bound them. A sum that follows from a pair is not stated
     """
-    pairs = [*asked_for, *(() if chosen is None else chosen.asked)]
+    pairs = [*asked_for, *beside]
     questions, plans = [question for question, _ in pairs], [plan for _, plan in pairs]
     totals: list[FieldDict] = []
     mechanisms: list[Stated] = []
@@ -95,14 +87,12 @@ def certified(
         names: Ids = {one.total.key: f"t{len(totals) + i}" for i, one in enumerate(stated)}
         totals += [total_facts(question, one, number, names) for one in stated]
         mechanisms += stated_mechanisms(plan, names)
-    for read in () if chosen is None else chosen.reads:
+    for read in reads:
         totals.append(read_facts(questions[0], read, f"t{len(totals)}"))
         mechanisms.append(stated_read(read, totals[-1]))
     rule = next((plan.rule for plan in plans if plan.rule is not Rule.EPSILON), Rule.EPSILON)
     made = document([(one, asked(one)) for one in questions], totals, mechanisms, rule, cost, normal)
-    return (
-        made if chosen is None or not (chosen.reads or chosen.asked) else {**made, "chosen": chosen_facts(questions[0])}
-    )
+    return {**made, "chosen": {"limits": questions[0].chosen is not None}} if reads or beside else made
 
 
 def _of_a_pair(noise: Noise) -> bool:

@@ -11,7 +11,7 @@ from dpframe.fields import FieldDict, Fields
 from dpframe.noise import ball
 from dpframe.release.certificate.key_rules import key_rule
 from dpframe.release.certificate.rationals import certified_up, rounded_up, text
-from dpframe.release.certificate.total_facts import Ids, ReadFacts
+from dpframe.release.certificate.total_facts import Ids, Read
 from dpframe.release.pricing import AddsNoise, Joint, Noise, NoisePlan
 from dpframe.theory.formulas.loss import fade, pure_to_gdp, rank_terms
 from dpframe.theory.formulas.sensitivity import Sensitivity
@@ -92,7 +92,7 @@ def noisy(name: str, mechanism: AddsNoise, bound: Sensitivity, scale: Fraction, 
     return Stated(mechanism.law, own, epsilon, pure_to_gdp(epsilon) if epsilon else Fraction(0))
 
 
-def stated_read(read: ReadFacts, total: Fields) -> Stated:
+def stated_read(read: Read, total: Fields) -> Stated:
     """The Laplace noise on an answer that a choice was made by, of which the total is given."""
     scale, (l1, below) = Fraction(read.scale), map(int, total["sensitivity"]["l1"].split("/"))
     epsilon = Fraction(l1, below) / scale

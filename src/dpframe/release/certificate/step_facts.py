@@ -41,11 +41,6 @@ def _limits(limits: Limits) -> dict[str, int | None]:
     return {name: getattr(limits, of) for name, of in _NAMES.items()}
 
 
-def chosen_facts(question: Question) -> FieldDict:
-    """Which limits and bounds `dp.Auto()` chose."""
-    return {"limits": question.chosen is not None}
-
-
 def _most_rows(table: Table) -> int | None:
     """How many rows one unit has at most, by the steps alone."""
     return table.declared if table.declared is not None else 1 if table.single else None

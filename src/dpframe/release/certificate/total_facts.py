@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Protocol
+from typing import Literal
 
 from dpframe.fields import FieldDict
 from dpframe.plan import Allotment, Limits, Moment, Product, Question, Total, TotalKind
@@ -50,31 +50,20 @@ def total_facts(question: Question, allotment: Allotment, number: int, ids: Ids)
     }
 
 
-class ReadFacts(Protocol):
-    """A noisy answer that a choice of limits or bounds read, with Laplace noise."""
+@dataclass(frozen=True)
+class Read:
+    """A noisy answer with Laplace noise that a choice of limits or bounds followed from: its kind and size.
 
-    @property
-    def kind(self) -> str:
-        """Its kind of total."""
-        ...
+    One unit brings at most `most` to all entries together, in units of their integer; the scale is in these units too.
+    """
 
-    @property
-    def entries(self) -> int:
-        """How many numbers there are."""
-        ...
-
-    @property
-    def most(self) -> int:
-        """How much one unit brings to all of them together."""
-        ...
-
-    @property
-    def scale(self) -> float:
-        """The scale of the noise."""
-        ...
+    kind: Literal["histogram", "count_of_pairs"]
+    entries: int
+    most: int
+    scale: float
 
 
-def read_facts(question: Question, read: ReadFacts, name: str) -> FieldDict:
+def read_facts(question: Question, read: Read, name: str) -> FieldDict:
     """A total that a choice was made by.
 
     Bound:  the entries of a histogram move by `most` together when a unit joins or leaves, and by twice that when one
@@ -107,12 +96,11 @@ def _made(question: Question, total: Total, ids: Ids) -> tuple[str, FieldDict]:
 def _values(question: Question, total: Total) -> FieldDict:
     """The grid of what is added up, the bounds that follow from it, and the columns."""
     grid = total.grid
-    ends = [grid.centre + grid.step * end for end in (grid.lower, grid.upper)]
     nullable = any(column.domain.nullable for column in total.columns)
     return {
         "range": [grid.lower, grid.upper],
         "grid": {"step": text(grid.step), "centre": text(grid.centre)},
-        "bounds": [text(end) for end in ends],
+        "bounds": [text(end) for end in grid.ends],
         "nullable": nullable,
         "one_row": question.unit_limits.one_row_each and not nullable,
         **_columns(question, total),

@@ -101,8 +101,7 @@ def reach_of(output: ReleasedColumn, total: Total) -> tuple[float, float]:
     moment = adaptive_moments(output)[0][1].moment
     assert moment is not None
     rows = 1 if total.of_units else moment.most_rows
-    grid = total.grid
-    low, high = (rows * float(grid.centre + end * grid.step) for end in (grid.lower, grid.upper))
+    low, high = (rows * float(end) for end in total.grid.ends)
     return min(low, 0.0), max(high, 0.0)
 
 

@@ -179,8 +179,8 @@ def _drawn(total: Any, whole: Any, deviation: float) -> Any:
 
 def _row_ends(total: Total) -> tuple[float, float]:
     """The smallest and largest value that one row adds to a total (column unit)."""
-    grid = total.grid
-    return float(grid.centre + grid.lower * grid.step), float(grid.centre + grid.upper * grid.step)
+    low, high = map(float, total.grid.ends)
+    return low, high
 
 
 def _largest(total: Total) -> float:

@@ -2,8 +2,6 @@
 
 from dpframe.release.pricing.allocation import (
     Allocation,
-    allocate_epsilon,
-    allocate_rho,
     delta_of_keys,
     log_noise,
     moved_totals,
@@ -73,8 +71,6 @@ __all__ = [
     "RhoPrice",
     "Rule",
     "TruncatedGeometric",
-    "allocate_epsilon",
-    "allocate_rho",
     "check_shared",
     "delta_of_keys",
     "described_price",

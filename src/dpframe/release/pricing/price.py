@@ -73,6 +73,10 @@ class Price(ABC):
     def plan(self, question: Question, noisiness: Callable[[NoisePlan], float] = log_noise) -> NoisePlan:
         """The noise that the price buys for a question, in the way with the least noise. Errors: DeltaRequired."""
 
+    def allocations(self, parts: Sequence[PricedTotal], *, finds: bool, joint: bool = False) -> list[Allocation]:
+        """The ways to spend it on totals, see `allocate_epsilon`; not of a price whose cost follows from its noise."""
+        raise NotImplementedError
+
     @abstractmethod
     def gaussian(self, what: str) -> Price:
         """The price for Gaussian noise alone. Input: what: the subject of a refusal, such as "marginals are"."""
@@ -129,14 +133,16 @@ class EpsilonPrice(Price):
         if not self.noise.pure and self.delta == 0:
             raise DeltaRequired("Gaussian noise needs a δ above 0: release(epsilon=..., delta=1e-6).")
         parts = parts_of(question)
-        allocations = allocate_epsilon(parts, self.amount, self.delta, self.noise, finds=question.private_keys)
         plans = []
-        for allocation in allocations:
+        for allocation in self.allocations(parts, finds=question.private_keys):
             plan = None
             if allocation.rule is Rule.GAUSSIAN and question.private_keys:
                 plan = joint_plan(question, parts, allocation, self.amount, self.delta)
             plans.append(plan or planned(question, allocation, self.cost(allocation, [question])))
         return min(plans, key=noisiness)
+
+    def allocations(self, parts: Sequence[PricedTotal], *, finds: bool, joint: bool = False) -> list[Allocation]:
+        return allocate_epsilon(parts, self.amount, self.delta, self.noise, finds=finds, joint=joint)
 
     def gaussian(self, what: str) -> Price:
         if not self.noise.normal:
@@ -166,13 +172,13 @@ class RhoPrice(Price):
         Choices are made by the exponential mechanism, or by permute-and-flip if its error is smaller.
         """
         check_shared(question, self.noise)
-        noise = self.noise if question.shape is None else self.gaussian(_MARGINS).noise
-        allocations = self._allocated(parts_of(question), noise)
+        price = self if question.shape is None else self.gaussian(_MARGINS)
+        allocations = price.allocations(parts_of(question), finds=question.private_keys)
         plans = (planned(question, allocation, self.cost(allocation, [question])) for allocation in allocations)
         return min(plans, key=noisiness)
 
-    def _allocated(self, parts: list[PricedTotal], noise: NoiseKind) -> list[Allocation]:
-        return allocate_rho(parts, self.amount, self.delta, noise)
+    def allocations(self, parts: Sequence[PricedTotal], *, finds: bool, joint: bool = False) -> list[Allocation]:
+        return allocate_rho(parts, self.amount, self.delta, self.noise)
 
     def gaussian(self, what: str) -> Price:
         if not self.noise.normal:
@@ -193,8 +199,8 @@ class GaussianPrice(RhoPrice):
     It buys Gaussian or Laplace noise, and choices by permute-and-flip: see `allocate_gdp`.
     """
 
-    def _allocated(self, parts: list[PricedTotal], noise: NoiseKind) -> list[Allocation]:
-        return allocate_gdp(parts, 2 * self.amount, self.delta, noise)
+    def allocations(self, parts: Sequence[PricedTotal], *, finds: bool, joint: bool = False) -> list[Allocation]:
+        return allocate_gdp(parts, 2 * self.amount, self.delta, self.noise)
 
     @property
     def pure(self) -> EpsilonPrice:
