@@ -19,6 +19,7 @@ from dpframe import errors
 from dpframe.__main__ import main
 from dpframe.budget import Ledger, Loss
 from dpframe.budget.ledger import copies
+from dpframe.theory.formulas.loss import zcdp_to_epsilon
 from put_back import put_over
 
 WHO = "unit 'id', add-remove"
@@ -155,6 +156,37 @@ def test_all_lost_leaves_nothing_to_spend(tmp_path):
 
 
 # The witness
+
+
+def test_prices_in_rho_are_not_taken_for_an_epsilon(tmp_path, capsys):
+    """share= buys releases of a budget in ε and δ in ρ, where that has less noise. A ρ = 0.01 is about ε = 0.7."""
+    place, copy, more = tmp_path / "a.sqlite", tmp_path / "copy.sqlite", Fraction(1, 100)
+    for name, limit in (("both", {"delta": 1e-5}), ("pure", {})):
+        budget = Ledger(place).budget(name, epsilon=5, **limit)
+        paid(budget)
+    Ledger(place).backup(tmp_path / "early.sqlite")
+    paid(Ledger(place).budget("both"), Loss.charged_rho(more, Fraction(0)))
+    Ledger(place).backup(copy)
+    for typed in (0.01, (0.01, 0), (0.01, 1e-7)):
+        with pytest.raises(errors.InvalidArgument, match="a ρ is no ε"):
+            Ledger.restore(copy, tmp_path / "b.sqlite", lost={"both": typed, "pure": 0}, **SAID)
+    for typed in ({"both": (0, 0, 0, 0), "pure": 0}, {"both": (0, 0, 0), "pure": (0, 0, 0.01)}):
+        with pytest.raises(errors.InvalidArgument, match=r"or \(ε, δ, ρ\)"):
+            Ledger.restore(copy, tmp_path / "b.sqlite", lost=typed, **SAID)
+    before = Ledger(place).budget("both").spent
+    again = Ledger.restore(copy, tmp_path / "b.sqlite", lost={"both": (0.5, 1e-7, 0.01), "pure": 0.25}, **SAID)
+    slack = 1e-5 / 8
+    least = 0.5 + zcdp_to_epsilon(more, slack)
+    assert again.budget("both").spent.epsilon - before.epsilon == pytest.approx(least)
+    assert again.budget("both").spent.delta - before.delta == pytest.approx(1e-7 + slack)
+    assert again.budget("pure").spent.epsilon == pytest.approx(0.35)
+    again.verify()
+    early = Ledger.restore(tmp_path / "early.sqlite", tmp_path / "c.sqlite", lost={"both": 0.5, "pure": 0}, **SAID)
+    assert early.budget("both").spent.epsilon == pytest.approx(0.6)
+    why = ("--by", "Ada", "--why", "the disk broke")
+    lost = ("--lost", "both=0,0,0.01", "--lost", "pure=0")
+    assert main(["ledger", "restore", str(copy), str(tmp_path / "d.sqlite"), *why, *lost]) == 0
+    assert Ledger(tmp_path / "d.sqlite").budget("both").spent.epsilon - before.epsilon == pytest.approx(least - 0.5)
 
 
 def rho_of(allowance):

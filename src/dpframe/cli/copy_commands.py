@@ -29,7 +29,7 @@ def add_to(verbs: Any) -> None:
         command.add_argument(
             "--lost",
             action="append",
-            metavar="BUDGET=EPSILON[,DELTA]|all|none",
+            metavar="BUDGET=EPSILON[,DELTA[,RHO]]|all|none",
             help="what the releases since that copy cost (ρ for a budget in ρ), once for each budget",
         )
         add_witness(command)
@@ -80,14 +80,14 @@ def _lost(typed: list[str] | None) -> Any:
     """What was typed as lost: nothing, "all", "none", or numbers by the names of budgets. Errors: InvalidArgument."""
     if typed is None or typed in (["all"], ["none"]):
         return None if typed is None else typed[0]
-    lost: dict[str, tuple[float, float]] = {}
+    lost: dict[str, tuple[float, ...]] = {}
     for text in typed:
         name, _, numbers = text.rpartition("=")
         try:
-            size, delta = (float(number) for number in (numbers if "," in numbers else f"{numbers},0").split(","))
+            lost_numbers = tuple(float(number) for number in numbers.split(","))
         except ValueError:
-            size, delta, name = 0.0, 0.0, ""
+            lost_numbers, name = (), ""
         if not name or name in lost:
             raise InvalidArgument("--lost: type --lost BUDGET=EPSILON once for each budget, --lost all or --lost none.")
-        lost[name] = size, delta
+        lost[name] = lost_numbers
     return lost

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from dpframe.budget import account
 from dpframe.budget.accountants import accountant_named
 from dpframe.budget.allowance import Pace, Record
-from dpframe.budget.entries import Entry, loss_of, texts_of
+from dpframe.budget.entries import Entry, loss_of, price_of, texts_of
 from dpframe.budget.ledger.book import HASH, Known, LedgerPage, check_known, entry_of, known_of
 from dpframe.budget.ledger.schema import BUDGETS, DATA, ENTRIES, FORMAT, LEDGER, MOVED, RESULTS, UNWATCHED
 from dpframe.budget.ledger.store import Store, set_aside
@@ -28,6 +28,7 @@ from dpframe.budget.names import body_of, is_text, user_name
 from dpframe.budget.parts import Share
 from dpframe.errors import InvalidArgument, LedgerDamaged, LedgerUnavailable
 from dpframe.fields import FieldDict, Fields
+from dpframe.theory.formulas.loss import zcdp_to_epsilon
 
 AT_ONCE = 200  # entries, with their tables
 NOTHING: Known = []
@@ -105,8 +106,8 @@ def adopt(store: Store, witness: Witness | None, lost: Lost, by: str, why: str) 
     """Go on from a copy, and count what was spent after it was made; each budget records it.
 
     Input:  witness: that of the ledger, or a new one; lost: what the releases that are missing cost, for each budget by
-            its name, ε, (ε, δ), ρ or (ρ, δ); "all": the budget is spent; "none"; None only where the witness shows that
-            no entry is missing; by: who adopts it; why
+            its name, ε, (ε, δ), ρ, (ρ, δ) or (ε, δ, ρ); "all": the budget is spent; "none"; None only where the witness
+            shows that no entry is missing; by: who adopts it; why
     Output: what was counted for each budget of which entries may be missing
     Bound:  with L at least the sum of the prices of the releases that are missing, also of those from allowances and
             series, all releases together lose at most what this ledger says: the missing ones compose with all others
@@ -236,9 +237,11 @@ def _losses(connection: sa.Connection, missing: dict[str, str] | None, lost: Los
         if unknown := sorted(named - set(limits)) or sorted(set(unsure) - named):
             words = ", ".join(map(repr, unsure or limits))
             raise InvalidArgument(f"lost= names each of {words}: {unknown[0]!r} does not fit.")
-        counted = {name: _read(lost[name], limits[name]) for name in limits if name in lost}
+        counted = {
+            n: _read(n, lost[n], limits[n], both=_in_both(connection, n, limits[n])) for n in limits if n in lost
+        }
     elif lost in (None, "all", "none"):
-        counted = {name: _twice(limits[name]) if lost == "all" else _read(0, limits[name]) for name in unsure}
+        counted = {name: _twice(limits[name]) if lost == "all" else _nothing(limits[name]) for name in unsure}
     else:
         raise InvalidArgument("lost= is 'all', 'none', or what each budget lost: lost={'visits': 0.5}.")
     if went and missing is None and not all(loss.exact_epsilon or loss.exact_rho for loss in counted.values()):
@@ -246,18 +249,49 @@ def _losses(connection: sa.Connection, missing: dict[str, str] | None, lost: Los
             f"This ledger was moved to {next(iter(went.values()))}, which goes on without it, so both would be "
             "charged. Say what each budget has spent there and may still spend: --lost all, or its ε or ρ."
         )
-    return {name: _read(0, limits[name]) for name in went} | counted
+    return {name: _nothing(limits[name]) for name in went} | counted
 
 
-def _read(typed: Any, limit: Loss) -> Loss:
-    """A loss as it was typed: ε or ρ, alone or with a δ. Errors: InvalidPrice."""
-    if isinstance(typed, (tuple, list)) and len(typed) != 2:
-        raise InvalidArgument("lost= has ε, (ε, δ), ρ or (ρ, δ) for each budget: lost={'visits': (0.5, 1e-7)}.")
-    size, delta = typed if isinstance(typed, (tuple, list)) else (typed, 0)
-    nothing = size == 0 and type(size) is not bool  # what is missing, as None or "", is no number
-    if limit.exact_rho is None:
-        return Loss.charged(Fraction(0) if nothing else read_epsilon(size), read_delta(delta))
-    return Loss.charged_rho(Fraction(0) if nothing else read_rho(size), read_delta(delta))
+def _read(name: str, typed: Any, limit: Loss, *, both: bool) -> Loss:
+    """A loss as it was typed: ε or ρ, alone or with a δ; or ε, δ and ρ. Errors: InvalidArgument, InvalidPrice.
+
+    Input:  name: of the budget; both: whether its releases have prices in ρ beside ε, which no number of ε tells
+    Bound:  all that has a price in ρ is together ρ-zero-concentrated, so it is (ε', δ')-private at an eighth of the
+            budget's δ, and adds that to what has a price in ε
+    """
+    numbers = list(typed) if isinstance(typed, (tuple, list)) else [typed]
+    if len(numbers) not in ((1, 2, 3) if limit.exact_rho is None and limit.exact_delta else (1, 2)):
+        raise InvalidArgument(
+            "lost= has ε, (ε, δ), ρ or (ρ, δ) for each budget, lost={'visits': (0.5, 1e-7)}; or (ε, δ, ρ) for one in ε "
+            "and δ with prices in ρ."
+        )
+    if both and len(numbers) < 3:
+        raise InvalidArgument(
+            f"lost=: releases from {name!r} have prices in ε and in ρ, and a ρ is no ε. Add up each of them, with 0 "
+            f"where there is none: lost={{{name!r}: (0.5, 1e-7, 0.01)}} is ε, δ and ρ."
+        )
+    size, delta, rho = [*numbers, 0, 0, 0][:3]
+    if limit.exact_rho is not None:
+        return Loss.charged_rho(_number(size, read_rho), read_delta(delta))
+    more, slack = _number(rho, read_rho), limit.exact_delta / 8
+    beside = Loss.charged(Fraction(zcdp_to_epsilon(more, slack)), slack) if more else Loss.none()
+    return Loss.charged(_number(size, read_epsilon), read_delta(delta)) + beside
+
+
+def _number(typed: Any, read: Callable[[Any], Fraction]) -> Fraction:
+    """A price that may be 0. What is missing, as None or "", is no number."""
+    return Fraction(0) if typed == 0 and type(typed) is not bool else read(typed)
+
+
+def _nothing(limit: Loss) -> Loss:
+    return Loss.none(in_rho=limit.exact_rho is not None)
+
+
+def _in_both(connection: sa.Connection, name: str, limit: Loss) -> bool:
+    """Whether a budget in ε was charged a price in ρ."""
+    charges = sa.select(ENTRIES.c.body).where(ENTRIES.c.budget == name, ENTRIES.c.kind == "charge")
+    bodies = connection.execute(charges).scalars() if limit.exact_rho is None else ()
+    return any(price_of(json.loads(body)).exact_rho for body in bodies)
 
 
 def _twice(limit: Loss) -> Loss:

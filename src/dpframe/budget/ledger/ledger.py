@@ -375,9 +375,10 @@ class Ledger(Hints):
         """Go on from a copy that is not the latest one, and count what is missing as lost. Each budget records it.
 
         Input:  where: the copy, in the place where it is to stay; by: who adopts it; why: the reason; lost: what the
-                missing releases cost, for each budget by its name: ε, (ε, δ), ρ or (ρ, δ), the sum of their prices,
-                also of those from allowances; or "all", which spends the budgets; or "none". It may be left out where
-                the witness shows that no entry is missing; witness: that of the ledger, or a new one if it is lost
+                missing releases cost, for each budget by its name: ε, (ε, δ), ρ, (ρ, δ) or (ε, δ, ρ), the sums of their
+                prices, also of those from allowances; or "all", which spends the budgets; or "none". It may be left out
+                where the witness shows that no entry is missing; witness: that of the ledger, or a new one if it is
+                lost
         Bound:  the missing releases compose with all others to the limit, if lost is at least the sum of their prices.
                 Nights of a series have none, and a copy does not tell which it lacks. So where entries may be missing,
                 a night that the copy does not have is paid for: see `Series.add`
