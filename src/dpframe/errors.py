@@ -5,7 +5,8 @@ DpFrameError
 ├── InvalidArgument            a parameter that is wrong for every table (also a ValueError)
 │   ├── InvalidPrice           ε, δ or ρ that is not a positive finite number in its range
 │   ├── InvalidBounds          L > U, NaN, or bounds of the wrong kind
-│   └── WrongCall              arguments that do not fit a method; says what to type (also a TypeError)
+│   ├── WrongCall              arguments that do not fit a method; says what to type (also a TypeError)
+│   └── MissingFile            files that rows are read from are not there, or not yet (also a FileNotFoundError)
 ├── SchemaError                the question does not fit the table's schema
 │   ├── UnknownColumn          no such column (also a KeyError)
 │   └── WrongType              the column's type cannot answer this (also a TypeError)
@@ -67,6 +68,7 @@ __all__ = [
     "LedgerUnavailable",
     "MetricMismatch",
     "MissingBounds",
+    "MissingFile",
     "PolicyExceeded",
     "ReleaseLost",
     "ReleaseMismatch",
@@ -115,6 +117,10 @@ class InvalidBounds(InvalidArgument):
 
 class WrongCall(InvalidArgument, TypeError):
     """Arguments that do not fit a method: one is missing, has an unknown name, or is one too many."""
+
+
+class MissingFile(InvalidArgument, FileNotFoundError):
+    """The files that rows are read from are not there, or not yet. Nothing was paid."""
 
 
 class SchemaError(DpFrameError):

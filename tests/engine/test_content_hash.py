@@ -54,5 +54,5 @@ def test_a_name_stands_for_content(tmp_path):
 def test_a_key_is_a_long_text(tmp_path, key):
     with pytest.raises(errors.InvalidArgument, match="key"):
         dp.content_hash(tmp_path, key)
-    with pytest.raises(errors.InvalidArgument, match="no such file"):
+    with pytest.raises(errors.InvalidArgument, match="There is no file"):
         dp.content_hash(tmp_path / "nothing", KEY)

@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.errors import InvalidArgument, kind_of
+from dpframe.errors import InvalidArgument, MissingFile, kind_of
 from dpframe.usage import door
 
 _DATASET = re.compile(r"^\s*PythonDataset SCAN", re.MULTILINE)
@@ -121,12 +121,21 @@ def _version_of(table: Any) -> str | None:
 
 
 def _inside(path: Path) -> list[Path]:
-    """A file, or the files in a folder. Errors: InvalidArgument where there is none, or no file can have this name."""
+    """A file, or the files in a folder. Errors: MissingFile where there is none, or no file can have this name."""
+    files = [path]
     if os.path.isdir(path):
-        return sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith((".", "_")))
-    if not os.path.exists(path):  # unlike pathlib, it answers for a name that is too long
-        raise InvalidArgument(f"data={str(path)!r}: there is no such file.")
-    return [path]
+        files = sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith((".", "_")))
+    if not files or not os.path.exists(path):  # unlike pathlib, it answers for a name that is too long
+        raise no_file(str(path))
+    return files
+
+
+def no_file(path: str) -> MissingFile:
+    """The refusal of rows whose files are not there, or not yet."""
+    return MissingFile(
+        f"There is no file {path!r}, so there are no rows to protect. Nothing was spent. If it comes later, run this "
+        "again then: except dp.errors.MissingFile tells it from other errors."
+    )
 
 
 def _file(path: Path) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import calendar
 import datetime as dt
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from typing import Any, Literal
@@ -29,7 +30,7 @@ from dpframe.engine.backends.base import (
 )
 from dpframe.engine.backends.runs import kept_partials
 from dpframe.engine.letters import letters
-from dpframe.engine.origins import files_of, is_lake, types_of_lake, versions
+from dpframe.engine.origins import files_of, is_lake, no_file, types_of_lake, versions
 from dpframe.engine.tables import Data, domain_of, polars_dtype, polars_types
 from dpframe.fields import FieldDict
 from dpframe.plan import ColumnDomain, Kind, Search, Task, Unread, kind, zone_of
@@ -255,6 +256,7 @@ def plainly(frame: pl.LazyFrame) -> pl.DataFrame:
 
 # A choice that depends on all rows: the optimiser must not remove any before it.
 _AS_A_WHOLE: FieldDict = {"predicate_pushdown": False, "projection_pushdown": False, "slice_pushdown": False}
+_PATHS = re.compile(r'inner: "([^"]*)"')  # in the words of Polars about a scan without files
 _LISTED = 2100  # the first year for which Polars has no list of clock changes
 
 
@@ -323,9 +325,22 @@ def _hash(row: tuple[object, ...], salt: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8, key=salt).digest(), "little")
 
 
+def _schema(frame: pl.LazyFrame) -> pl.Schema:
+    """Names and types of a lazy frame. Errors: MissingFile, with the path; those of a step of the frame's own."""
+    try:
+        return frame.collect_schema()
+    except FileNotFoundError as error:
+        path = str(error).rpartition("): ")[2]
+    except pl.exceptions.ComputeError as error:
+        if "expanded paths were empty" not in str(error):
+            raise
+        path = ", ".join(_PATHS.findall(str(error)))
+    raise no_file(path)
+
+
 def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
     """A lazy frame as `Data`. Input: rows: its table, where it is in memory."""
-    schema = frame.collect_schema()
+    schema = _schema(frame)
     types = nw.from_native(pl.DataFrame(schema=_readable(schema))).schema
     domain = tuple((name, _domain(types[name]) if name in types else ColumnDomain(nw.Unknown())) for name in schema)
     wrong: dict[str, pl.Series | None] = {}  # text columns checked so far: the repaired column, or None if it was valid
