@@ -95,7 +95,30 @@ def test_a_file_that_does_not_fit_the_table_is_an_error(capsys, tmp_path):
     assert "there is no file" in err
     code, _, err = run(capsys, "check", tmp_path / "visits.toml", tmp_path / "none.parquet")
     assert code == 1
+    assert "There is no file" in err
+    (tmp_path / "half.parquet").write_bytes(b"PAR1")
+    code, _, err = run(capsys, "check", tmp_path / "visits.toml", tmp_path / "half.parquet")
+    assert code == 1
     assert "cannot be read as a CSV or Parquet file" in err
+
+
+def test_a_table_is_compared_with_an_earlier_one_and_rows_without_a_unit_do_not_count(capsys, tmp_path):
+    policy, before = files(tmp_path)
+    tonight = tmp_path / "tonight.parquet"
+    for changed, words in (
+        (ROWS, []),
+        (ROWS.with_columns(new=1), []),
+        (ROWS.with_columns(pl.col("user").cast(pl.String)), ["ERROR 'user': its type is String, and was Int64"]),
+        (ROWS.drop("note"), ["ERROR 'note': the table has no such column any more"]),
+        (ROWS.clear(), ["ERROR 0 rows have a unit"]),
+        (ROWS.with_columns(user=pl.lit(None, pl.Int64)), ["ERROR 0 rows have a unit"]),
+    ):
+        changed.write_parquet(tonight)
+        code, out, _ = run(capsys, "check", policy, tonight, "--like", before, "--min-rows", "5")
+        errors = [line for line in out.splitlines() if line.startswith("ERROR")]
+        assert code == bool(words)
+        assert len(errors) == len(words)
+        assert all(error.startswith(word) for error, word in zip(errors, words, strict=True))
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])

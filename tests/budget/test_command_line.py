@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import re
+import shlex
 import subprocess
 import sys
 from fractions import Fraction
@@ -153,7 +154,10 @@ def test_every_command_speaks_json_and_says_in_its_exit_code_how_it_went(ledger,
     assert said("acknowledge", "--budget", "nobody")[1] == 1
     assert said("resolve", "pending", "--budget", HOSTILE)[0]["name"] == "pending"
     assert said("resolve", "pending", "--budget", HOSTILE) == (
-        {"error": "InvalidArgument", "message": "resolve: release 'pending' is not pending; see history()."},
+        {
+            "error": "InvalidArgument",
+            "message": "resolve: release 'pending' is not pending: it was marked as lost before.",
+        },
         1,
     )
     for words, code in (
@@ -161,12 +165,76 @@ def test_every_command_speaks_json_and_says_in_its_exit_code_how_it_went(ledger,
         (("show", "--warn-below", "99%"), 3),
         (("forecast", "--warn-below", "7d"), 3),  # a quarter of the limit on the first day
         (("forecast", "--warn-below", "1h"), 0),
-        (("forecast", "--warn-below", "soon"), 1),
+        (("show", "--warn-below", "99%", "--budget", "other"), 0),
+        (("forecast", "--warn-below", "7d", "--budget", "other"), 0),
+        (("show", "--budget", "nobody"), 1),
     ):
         assert said(*words)[1] == code, words
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show", "--warn-below", "-1%"),
+        ("show", "--warn-stuck", "soon"),
+        ("forecast", "--warn-below", "soon"),
+        ("export", "--since", "yesterday"),
+        ("adopt", "--by", "Ada", "--why", "a test", "--lost", "much"),
+        ("adopt", "--by", "Ada", "--why", "a test", "--lost", "visits=much"),
+    ],
+)
+def test_what_is_typed_wrongly_ends_with_2(words, ledger):
     with pytest.raises(SystemExit) as stopped:
-        main(["ledger", "show", path, "--warn-below", "-1%"])
+        main(["ledger", words[0], str(ledger.where), *words[1:]])
     assert stopped.value.code == 2
+
+
+def test_what_is_stuck_is_an_alarm_until_somebody_ends_it(ledger, capsys, monkeypatch):
+    """A release that is pending for longer than was said, and failures; each with the command that ends it."""
+    budget, path = ledger.budget(HOSTILE), str(ledger.where)
+
+    def stuck(since="1h"):
+        code = main(["ledger", "show", path, "--warn-stuck", since, "--json"])
+        return code, json.loads(capsys.readouterr().out)["stuck"]
+
+    assert stuck() == (0, [])  # a release that runs is no alarm
+    budget.fail(budget.charge(Loss.none(), WHO, "count()"))
+    (_, (failed,)), later = stuck(), dt.datetime.now(dt.UTC) + dt.timedelta(hours=2)
+    assert "ledger acknowledge" in failed
+    monkeypatch.setattr("dpframe.budget.account.now", lambda: later)
+    assert stuck("3h") == (3, [failed])
+    code, lines = stuck()
+    assert code == 3
+    assert lines[1] == failed
+    for line in lines:
+        words = shlex.split(line[line.index("python -m dpframe ") :])[3:]
+        assert main([word.replace("NAME", "Ada") for word in words]) == 0
+    capsys.readouterr()
+    assert stuck() == (0, [])
+
+
+def test_a_budget_of_a_year_that_is_over_is_no_alarm(tmp_path, capsys):
+    ledger = Ledger(tmp_path / "years.sqlite")
+    for name in ("visits-2013", "visits-9999", "visits"):
+        spent = Loss.charged(Fraction(95, 100), Fraction(0))
+        ledger.budget(name, epsilon=1, create=True).charge(spent, WHO, "count()", name="all", plan={})
+    for words in (("show", "--warn-below", "10%"), ("forecast", "--warn-below", "7d")):
+        assert main(["ledger", words[0], str(ledger.where), *words[1:], "--json"]) == 3
+        below = json.loads(capsys.readouterr().out)["below"]
+        assert [one if isinstance(one, str) else one[0] for one in below] == ["visits", "visits-9999"]
+
+
+def test_a_witness_that_is_lost_is_replaced_in_a_shell(tmp_path, capsys):
+    path, witness = tmp_path / "a" / "study.sqlite", tmp_path / "b" / "witness"
+    path.parent.mkdir()
+    witness.parent.mkdir()
+    Ledger(path, witness=witness).budget("visits", epsilon=1)
+    witness.unlink()
+    words = ["ledger", "verify", str(path), "--witness", str(witness)]
+    assert main(words) == 1
+    assert "--new-witness" in capsys.readouterr().err
+    assert main([*words, "--new-witness"]) == 0
+    assert main(words) == 0
 
 
 def test_a_forecast_counts_named_days_after_a_catch_up():
@@ -186,6 +254,23 @@ def test_a_forecast_counts_named_days_after_a_catch_up():
     assert "at 3 a day" in repr(lasting([f"visits 2026-11-{day}, 2026-12-01" for day in range(30)]))
     assert "at 0.3 a day, as on the named day" in repr(lasting([f"{kind} 2026-11-01" for kind in "abc"]))
     assert "9999" not in repr(lasting(["visits 9999-99-99"]))
+
+
+def test_a_forecast_counts_named_days_after_a_restore_and_beside_parts(tmp_path):
+    """What was counted as lost with a copy has no day, and neither has what a part was paid, moves or spends."""
+    ledger = Ledger(tmp_path / "a.sqlite")
+    budget = ledger.budget("visits", epsilon=10)
+    for day in range(1, 31):
+        loss = Loss.charged(Fraction(1, 10), Fraction(0))
+        budget.charge(loss, WHO, "count()", name=f"visits 2026-11-{day:02}", plan={})
+    ledger.backup(tmp_path / "b.sqlite")
+    again = Ledger.restore(tmp_path / "b.sqlite", tmp_path / "c.sqlite", lost={"visits": 1}, by="Ada", why="a test")
+    assert "at 0.1 a day, the mean of the last 30 named days" in repr(again.budget("visits").forecast())
+    ana, bo = (again.budget("visits").allocate(name=name, epsilon=1) for name in ("ana", "bo"))
+    ana.charge(Loss.charged(Fraction(1, 10), Fraction(0)), WHO, "count()")
+    ana.transfer(bo, epsilon=0.1)
+    ana.close()
+    assert "at 0.1 a day, the mean of the last 30 named days" in repr(again.budget("visits").forecast())
 
 
 NAMED = {

@@ -29,6 +29,9 @@ def test_a_stored_answer_is_read_by_its_name(budget, tmp_path):
     assert kept.table.equals(out.to_polars())
     assert (kept.to_csv(), kept.cost, kept.name) == (out.to_csv(), out.cost, "xt v1")
     assert "xt v1" in repr(kept)
+    assert kept.certificate() == out.certificate()
+    with pytest.raises(errors.UnknownAttribute, match=r"release\(..., name='xt v1'\), which is free"):
+        _ = kept.with_ci
     own, again = (release.report().to_dict() for release in (out, kept))
     assert all(own[key] == again[key] for key in again if key != "error_95")
     kept.to_parquet(tmp_path / "kept.parquet")
@@ -47,11 +50,33 @@ def test_what_is_not_stored_is_not_read(budget):
         budget.answer("daily 2026-01-01")
 
 
+def test_a_name_that_is_not_there_is_answered_with_those_that_are(tmp_path):
+    """Of answers, budgets, parts and releases that are pending: a slip is named, and the others are listed."""
+    ledger = dp.Ledger(tmp_path / "study.sqlite")
+    budget = ledger.budget("visits 2026", epsilon=3)
+    asked(budget).release(epsilon=1, name="visits 2026-01-01")
+    budget.allocate(name="ana", epsilon=1)
+    budget.charge(dp.budget.Loss.none(), "unit 'id', add-remove", "count()", name="killed", plan={})
+    for missing, words in (
+        (lambda: budget.answer("visits 2026-01-02"), "Did you mean 'visits 2026-01-01'?"),
+        (lambda: ledger.budget("sales"), "this ledger has 'visits 2026'"),
+        (lambda: ledger.budget("visits 2025"), "Did you mean 'visits 2026'?"),
+        (lambda: budget.allocate(name="anna"), "this budget has 'ana'. Did you mean 'ana'?"),
+        (lambda: budget.resolve("kiled"), "Pending are 'killed'"),
+        (lambda: budget.resolve("visits 2026-01-01"), "is not pending: it was released"),
+    ):
+        with pytest.raises((errors.InvalidArgument, errors.InvalidPrice)) as refused:
+            missing()
+        assert words in str(refused.value)
+
+
 def test_a_batch_is_a_list(budget):
     queries = [asked(budget), dp.protect(ROWS, unit="id", budget=budget).count(max_rows=2)]
     first, second = budget.plan(queries, epsilon=1).release(name="both")
     kept = budget.answer("both")
-    assert [one.table.equals(out.to_polars()) for one, out in zip(kept, (first, second), strict=True)] == [True, True]
+    for one, out in zip(kept, (first, second), strict=True):
+        assert one.table.equals(out.to_polars())
+        assert one.certificate() == out.certificate()
 
 
 def test_a_correction_says_what_it_corrects_and_why(budget):

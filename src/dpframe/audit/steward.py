@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -186,7 +186,28 @@ def read_table(path: Path, *, rows: bool = True) -> pl.DataFrame:
         return pl.read_parquet(path) if rows else pl.DataFrame(schema=pl.read_parquet_schema(path))
     except Exception:
         pass
+    if not path.exists() and not set("*?[") & set(str(path)):
+        raise InvalidArgument(f"There is no file {str(path)!r}.")
     raise InvalidArgument(f"{str(path)!r} cannot be read as a CSV or Parquet file.")
+
+
+def drifted(table: pl.DataFrame, before: Mapping[str, pl.DataType]) -> Iterator[str]:
+    """Columns that a table had before, and that are missing by now or have another type.
+
+    >>> list(drifted(pl.DataFrame({"user": ["1"]}), {"user": pl.Int64()}))
+    ["ERROR 'user': its type is String, and was Int64. Read it as before"]
+    """
+    for name, dtype in before.items():
+        if name not in table.columns:
+            yield f"ERROR {name!r}: the table has no such column any more"
+        elif table.schema[name] != dtype:
+            yield f"ERROR {name!r}: its type is {table.schema[name]}, and was {dtype}. Read it as before"
+
+
+def rows_of(policy: Policy, table: pl.DataFrame) -> int:
+    """The number of rows that have a unit; others never count."""
+    unit = [name for name in policy.unit if name in table.columns] if isinstance(policy.unit, tuple) else []
+    return table.drop_nulls(unit).height if unit else table.height
 
 
 _UNIT = re.compile(r"(?i)^(id|pid|uid|user|person|patient|customer|member|subject|employee)s?$|(_id|id|_key)$")

@@ -19,6 +19,7 @@ from dpframe.budget.losses import (
     typed_number,
     written_number,
 )
+from dpframe.budget.named_periods import NamedPeriod
 from dpframe.budget.names import fingerprint, is_text, user_name
 from dpframe.budget.receipts import Page, Receipt, Standing, Stored
 from dpframe.budget.verbs import offered
@@ -35,6 +36,7 @@ __all__ = [
     "Forecast",
     "Ledger",
     "Loss",
+    "NamedPeriod",
     "Normal",
     "Page",
     "PartBudget",

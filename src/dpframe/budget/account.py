@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from dpframe.budget.accountants import Accountant, read_limit
 from dpframe.budget.adaptive import Normal
 from dpframe.budget.caps import Cap, begun, enter, lines_of, read_caps
-from dpframe.budget.earlier import check_failures, is_pending, known, may_repeat, noted, stored_answer
+from dpframe.budget.earlier import check_failures, ended, is_pending, known, may_repeat, noted, stored_answer
 from dpframe.budget.entries import (
     Charge,
     Entry,
@@ -335,10 +335,12 @@ class Budget(BudgetState):
         charges = [entry for entry in sought if entry.is_release]
         earlier = charges[-1] if charges else None
         if earlier is None:
-            raise InvalidArgument(f"resolve: no release {release!r} was charged to this budget.")
+            pending = [line.name or line.number for line in self.history() if line.status == "pending"]
+            more = f" Pending are {', '.join(map(repr, pending))}." if pending else " None is pending."
+            raise InvalidArgument(f"resolve: no release {release!r} was charged to this budget.{more}")
         with self._book.write() as page:
             if not is_pending(page, earlier.number):
-                raise InvalidArgument(f"resolve: release {release!r} is not pending; see history().")
+                raise InvalidArgument(f"resolve: release {release!r} is not pending: {ended(page, earlier.number)}.")
             page.append("lost", {"about": earlier.number, "by": looked(by, page.role)}, now())
         return line_of(earlier, "lost")
 

@@ -78,6 +78,13 @@ def is_pending(page: Page, number: int) -> bool:
     return page.result(number) is None and not page.has_failed(number) and not page.is_lost(number)
 
 
+def ended(page: Page, number: int) -> str:
+    """How a charge that is not pending ended, in words."""
+    if page.result(number) is not None:
+        return "it was released"
+    return "it failed" if page.has_failed(number) else "it was marked as lost before"
+
+
 def stored_answer(page: Page, earlier: Entry, remaining: Loss) -> Receipt | None:
     """The stored answer of a name; None if its charge was marked as lost, so that it may be paid again.
 

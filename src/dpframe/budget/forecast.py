@@ -33,7 +33,10 @@ SCHEMA = {
 
 
 class Payment(NamedTuple):
-    """A charge: its time, its part of the limit, whether it pays once for many periods, and its name."""
+    """A charge: its time, its part of the limit, its name, and `once`: whether it is no regular spending.
+
+    It pays once for many periods, was itself paid in advance, or was counted as lost with a copy.
+    """
 
     when: dt.datetime
     size: float
@@ -80,7 +83,8 @@ def forecast(budget: Budget) -> Forecast:
     under: dict[int, list[Entry]] = {}
     for entry in budget.one_by_one():
         if entry.is_charge:
-            charged.append((entry.when, loss_of(entry.body["loss"]), entry.opens is not None, entry.name))
+            once = entry.opens is not None or entry.about is not None or "adopted" in entry.body
+            charged.append((entry.when, loss_of(entry.body["loss"]), once, entry.name))
         if entry.opens is not None:
             openings.append(entry)
         if entry.about is not None and entry.is_member_of(entry.about):
@@ -133,7 +137,7 @@ def _expected(
 ) -> tuple[list[tuple[Any, ...]], str, dt.date | None]:
     """Rows and sentence for a budget without a schedule: spending goes on at the mean of the last days.
 
-    Charges that pay once for many periods are left out of the mean.
+    Charges that are no regular spending are left out of the mean, see `Payment`.
     """
     today, most = now.date(), _size(limit)
     rows = _days("budget", _by_day([(paid.when, paid.size) for paid in payments]), most, today) if payments else []

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from dpframe.budget import Ledger, Loss, loss_json
+from dpframe.budget import Budget, Ledger, Loss, loss_json
 from dpframe.errors import InvalidArgument
 
 DAMAGED, BELOW = 1, 3  # exit codes
+T = TypeVar("T")
 
 
 class Said(NamedTuple):
@@ -32,7 +33,8 @@ def add_for_ledger(verbs: Any, verb: str, about: str, run: Callable[[Ledger, Any
     """Add a command about an open ledger."""
 
     def opened(asked: Any) -> Said:
-        ledger = Ledger(asked.path, witness=asked.witness, create=False)
+        new = getattr(asked, "new_witness", False)
+        ledger = Ledger(asked.path, witness=asked.witness, create=False, new_witness=new)
         try:
             return run(ledger, asked)
         finally:
@@ -49,12 +51,34 @@ def add_witness(command: argparse.ArgumentParser) -> None:
     command.add_argument("--witness", help="the witness's file, for a ledger that has one")
 
 
+def typed(read: Callable[[str], T]) -> Callable[[str], T]:
+    """A type of an option: what it cannot read was typed wrongly, and the command ends with 2."""
+
+    def reading(text: str) -> T:
+        try:
+            return read(text)
+        except InvalidArgument as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return reading
+
+
 def the_budget(ledger: Ledger, asked: Any) -> str:
     """The name of the budget that a command is about. Errors: InvalidArgument where there are several."""
     names = ledger.budgets()
     if asked.budget is None and len(names) != 1:
         raise InvalidArgument(f"Say of which budget: --budget NAME, one of {', '.join(names)}.")
+    if asked.budget not in (None, *names):
+        raise InvalidArgument(
+            f"There is no budget {asked.budget!r} in this ledger. It has {', '.join(map(repr, names))}."
+        )
     return str(asked.budget or names[0])
+
+
+def the_budgets(ledger: Ledger, asked: Any) -> dict[str, Budget]:
+    """The budgets that a command is about: the one that was named, or all. Errors: InvalidArgument."""
+    names = ledger.budgets() if asked.budget is None else [the_budget(ledger, asked)]
+    return {name: ledger.budget(name) for name in names}
 
 
 def loss_data(loss: Loss | None) -> dict[str, float] | None:

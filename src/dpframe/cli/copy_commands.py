@@ -6,7 +6,7 @@ from typing import Any
 
 from dpframe.budget import Ledger
 from dpframe.budget.ledger import check_copy
-from dpframe.cli.commands import Said, add, add_for_ledger, add_witness, loss_data
+from dpframe.cli.commands import Said, add, add_for_ledger, add_witness, loss_data, typed
 from dpframe.errors import InvalidArgument
 from dpframe.safe_text import visible
 
@@ -29,6 +29,7 @@ def add_to(verbs: Any) -> None:
         command.add_argument(
             "--lost",
             action="append",
+            type=_lost_of,
             metavar="BUDGET=EPSILON[,DELTA[,RHO]]|all|none",
             help="what the releases since that copy cost (ρ for a budget in ρ), once for each budget",
         )
@@ -76,18 +77,26 @@ def _adopted(ledger: Ledger) -> Said:
     return Said("\n".join(["The ledger goes on.", *lines]), {"budgets": data})
 
 
-def _lost(typed: list[str] | None) -> Any:
-    """What was typed as lost: nothing, "all", "none", or numbers by the names of budgets. Errors: InvalidArgument."""
-    if typed is None or typed in (["all"], ["none"]):
-        return None if typed is None else typed[0]
-    lost: dict[str, tuple[float, ...]] = {}
-    for text in typed:
-        name, _, numbers = text.rpartition("=")
-        try:
-            lost_numbers = tuple(float(number) for number in numbers.split(","))
-        except ValueError:
-            lost_numbers, name = (), ""
-        if not name or name in lost:
-            raise InvalidArgument("--lost: type --lost BUDGET=EPSILON once for each budget, --lost all or --lost none.")
-        lost[name] = lost_numbers
+@typed
+def _lost_of(text: str) -> tuple[str, Any]:
+    """What was typed as lost: "all" or "none", or the name of a budget and its numbers. Errors: InvalidArgument."""
+    if text in ("all", "none"):
+        return text, None
+    name, _, numbers = text.rpartition("=")
+    try:
+        lost = tuple(float(number) for number in numbers.split(","))
+    except ValueError:
+        lost, name = (), ""
+    if not name:
+        raise InvalidArgument("type --lost BUDGET=EPSILON once for each budget, --lost all or --lost none")
+    return name, lost
+
+
+def _lost(items: list[tuple[str, Any]] | None) -> Any:
+    """Nothing, "all", "none", or numbers by the names of budgets. Errors: InvalidArgument."""
+    if items is None or (len(items) == 1 and items[0][1] is None):
+        return None if items is None else items[0][0]
+    lost = dict(items)
+    if len(lost) < len(items) or None in lost.values():
+        raise InvalidArgument("--lost: type --lost BUDGET=EPSILON once for each budget, --lost all or --lost none.")
     return lost

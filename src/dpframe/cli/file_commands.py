@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpframe import dpframe_check
-from dpframe.audit.steward import check, draft, read_table
+from dpframe.audit.steward import check, draft, drifted, read_table, rows_of
 from dpframe.cli.commands import DAMAGED, Said, add
 from dpframe.plan.policy import Policy
 
@@ -19,7 +19,11 @@ def add_policy(verbs: Any) -> None:
     about = "for the steward alone, without noise: what the data do beyond a policy file"
     check_it = add(verbs, "check", about, _check)
     check_it.add_argument("policy", help="the policy file, TOML")
-    check_it.add_argument("--min-rows", type=int, default=0, help="end with 1 if the table has fewer rows than this")
+    check_it.add_argument("--min-rows", type=int, default=0, help="end with 1 if fewer rows than this have a unit")
+    about = (
+        "an earlier table: end with 1 if one of its columns is missing or has another type, as a unit that became text"
+    )
+    check_it.add_argument("--like", metavar="TABLE", help=about)
     about = "a first draft of a policy file, from the names and types of a table's columns; no value is read"
     for command in (check_it, add(verbs, "new", about, _new)):
         command.add_argument("table", help="a CSV or Parquet file")
@@ -28,10 +32,13 @@ def add_policy(verbs: Any) -> None:
 def _check(asked: Any) -> Said:
     """What the data do beyond a policy file; 1 if the file cannot be used with the table."""
     table = read_table(Path(asked.table))
-    lines, usable = check(Policy(asked.policy), table)
-    if table.height < asked.min_rows:
-        usable = False
-        lines.append(f"ERROR {table.height:,} rows, fewer than --min-rows {asked.min_rows:,}")
+    policy = Policy(asked.policy)
+    lines, usable = check(policy, table)
+    errors = list(drifted(table, read_table(Path(asked.like)).schema)) if asked.like else []
+    rows = rows_of(policy, table)
+    if rows < asked.min_rows:
+        errors.append(f"ERROR {rows:,} rows have a unit, fewer than --min-rows {asked.min_rows:,}")
+    lines, usable = [*lines, *errors], usable and not errors
     return Said("\n".join(lines), {"lines": lines, "usable": usable}, 0 if usable else DAMAGED)
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import json
-from typing import Any
+import shlex
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
-from dpframe.budget import CAPS, Budget, Charge, Ledger, Terms, account, read_length, user_name
-from dpframe.cli.commands import BELOW, Said, add_for_ledger, loss_data, the_budget
-from dpframe.errors import InvalidArgument
+from dpframe.budget import CAPS, Budget, Charge, Ledger, NamedPeriod, Terms, account, read_length, user_name
+from dpframe.budget.ledger import read_since
+from dpframe.cli.commands import BELOW, Said, add_for_ledger, loss_data, the_budget, the_budgets, typed
 from dpframe.fields import FieldDict
 from dpframe.plan import render_text
 from dpframe.release.shown import cap_words, charge_rows, ledger_page, whole
@@ -23,15 +26,29 @@ def add_to(verbs: Any) -> None:
     show.add_argument(
         "--warn-below", type=_percent, metavar="PERCENT", help="exit with 3 if less of a budget is left, such as 10%%"
     )
-    add_for_ledger(verbs, "verify", "go over every entry: hashes, sums, limits, stored tables, the witness", _verify)
+    about = "exit with 3 if a release is pending for longer, such as 6h, or failures are not acknowledged"
+    show.add_argument("--warn-stuck", type=_length, metavar="TIME", help=about)
+    about = "go over every entry: hashes, sums, limits, stored tables, the witness"
+    verify = add_for_ledger(verbs, "verify", about, _verify)
+    about = "give a ledger whose witness is lost a new one, once, where no later copy of the ledger exists"
+    verify.add_argument("--new-witness", action="store_true", help=about)
     export = add_for_ledger(verbs, "export", "everything as JSON, CSV or dp-accounting events", _export)
     export.add_argument("--format", choices=["json", "jsonl", "csv", "dp_accounting"], default="json")
-    export.add_argument("--since", metavar="TIME", help="only entries from this time on (UTC), such as 2026-01-31")
+    export.add_argument(
+        "--since",
+        type=typed(read_since),
+        metavar="TIME",
+        help="only entries from this time on (UTC), such as 2026-01-31",
+    )
     about = "one HTML page: budgets, what was spent when and on what, what is left, forecasts"
     report = add_for_ledger(verbs, "report", about, _report)
     report.add_argument("--html", metavar="FILE", help="where the page is written; by default it is printed")
     forecast = add_for_ledger(verbs, "forecast", "how long each budget lasts", _forecast)
-    forecast.add_argument("--warn-below", metavar="TIME", help="exit with 3 if a budget lasts less, such as 7d")
+    forecast.add_argument(
+        "--warn-below", type=_length, metavar="TIME", help="exit with 3 if a budget lasts less, such as 7d"
+    )
+    for command in (show, forecast):
+        command.add_argument("--budget", help="of this budget alone, by its name")
     about = "mark a release that was killed as lost, so that its name may be paid again"
     resolve = add_for_ledger(verbs, "resolve", about, _resolve)
     resolve.add_argument("release", help="the name of the release, or the number of its charge")
@@ -54,13 +71,45 @@ def _percent(text: str) -> float:
     return number
 
 
+class _Length(NamedTuple):
+    text: str
+    length: dt.timedelta
+
+
+@typed
+def _length(text: str) -> _Length:
+    return _Length(text, read_length(text, "TIME"))
+
+
 def _show(ledger: Ledger, asked: Any) -> Said:
-    budgets = {name: ledger.budget(name) for name in ledger.budgets()}
+    budgets = the_budgets(ledger, asked)
     text = "\n\n".join(_budget(name, budget) for name, budget in budgets.items()) or NOTHING
-    below = [name for name, budget in budgets.items() if asked.warn_below and _left(budget) < asked.warn_below]
+    going = {name: budget for name, budget in budgets.items() if not _is_over(name)}
+    below = [name for name, budget in going.items() if asked.warn_below and _left(budget) < asked.warn_below]
     text += "".join(f"\n{visible(name)}: less than {asked.warn_below:g}% is left" for name in below)
+    stuck = [line for name, budget in budgets.items() if asked.warn_stuck for line in _stuck(name, budget, asked)]
+    text += "".join(f"\n{visible(line)}" for line in stuck)
     data = {"budgets": {name: _budget_data(budget) for name, budget in budgets.items()}, "below": below}
-    return Said(text, data, BELOW if below else 0)
+    return Said(text, {**data, "stuck": stuck}, BELOW if below or stuck else 0)
+
+
+def _is_over(name: str) -> bool:
+    """Whether a budget has the name of a period that is over, such as last year: no alarm is about it any more."""
+    period = NamedPeriod.of(name)
+    return period is not None and period.last < account.now().date()
+
+
+def _stuck(name: str, budget: Budget, asked: Any) -> Iterator[str]:
+    """What somebody has to look at before the jobs of a budget go on, with the command to type."""
+    command, of = f"python -m dpframe ledger {{}} {asked.path}", f"--budget {shlex.quote(name)} --by NAME"
+    of += "" if asked.witness is None else f" --witness {shlex.quote(asked.witness)}"
+    latest = account.now() - asked.warn_stuck.length
+    for charge in budget.history():
+        if charge.status == "pending" and charge.when < latest:
+            release = shlex.quote(charge.name or str(charge.number))
+            yield f"{name}: {release} is pending. If it does not run: {command.format('resolve')} {release} {of}"
+    if (number := budget.failures.unacknowledged) > 0:
+        yield f"{name}: {number} failures. When their cause is mended: {command.format('acknowledge')} {of}"
 
 
 def _left(budget: Budget) -> float:
@@ -113,13 +162,15 @@ def _report(ledger: Ledger, asked: Any) -> Said:
 
 
 def _forecast(ledger: Ledger, asked: Any) -> Said:
-    told = {name: ledger.budget(name).forecast() for name in ledger.budgets()}
+    told = {name: budget.forecast() for name, budget in the_budgets(ledger, asked).items()}
     text, below = "\n\n".join(f"{visible(name)}\n{forecast!r}" for name, forecast in told.items()), []
     if asked.warn_below is not None:
-        until = account.now() + read_length(asked.warn_below, "--warn-below")
-        ends = {(name, of): last for name, forecast in told.items() for of, last in forecast.lasts.items()}
+        until = account.now() + asked.warn_below.length
+        going = {name: forecast.lasts for name, forecast in told.items() if not _is_over(name)}
+        ends = {(name, of): last for name, lasts in going.items() for of, last in lasts.items()}
         below = [list(which) for which, last in ends.items() if last is not None and last < until.date()]
-        text += "".join(f"\n{visible(name)}, {visible(of)}: lasts less than {asked.warn_below}" for name, of in below)
+        lines = [f"{visible(name)}, {visible(of)}: lasts less than {asked.warn_below.text}" for name, of in below]
+        text += "".join(f"\n{line}" for line in lines)
     budgets = {name: {"lasts": forecast.lasts, "words": forecast.words} for name, forecast in told.items()}
     return Said(text or NOTHING, {"budgets": budgets, "below": below}, BELOW if below else 0)
 
@@ -134,8 +185,6 @@ def _resolve(ledger: Ledger, asked: Any) -> Said:
 
 def _acknowledge(ledger: Ledger, asked: Any) -> Said:
     name = the_budget(ledger, asked)
-    if name not in ledger.budgets():
-        raise InvalidArgument(f"There is no budget {name!r} in this ledger.")
     number = ledger.budget(name).acknowledge_failures(asked.by)
     return Said(f"{visible(name)}: {number} failures are acknowledged.", {"budget": name, "acknowledged": number})
 

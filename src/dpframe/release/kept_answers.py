@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 import polars as pl
 
-from dpframe.budget import Budget, Loss, is_text, offered
+from dpframe.budget import Budget, Loss, Stored, is_text, offered
 from dpframe.engine import Kind, as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.fields import FieldDict, Fields
-from dpframe.release.shown import Exports, Release, Report
+from dpframe.release.shown import Exports, Release, Report, completed
 from dpframe.release.stored import unpacked
+from dpframe.usage import nearest
 
 _MARGINS = (("every column", "shown where the question is released again under this name, for free"),)
 
@@ -81,9 +81,10 @@ class KeptAnswer(Exports):
     """A stored answer: its table, the time at which it was stored, and its privacy statement."""
 
     def __init__(
-        self, name: str, long: pl.DataFrame, when: dt.datetime, cost: Loss, statement: Fields, shown: Shown
+        self, name: str, long: pl.DataFrame, stored: Stored, cost: Loss, statement: Fields, shown: Shown, question: int
     ) -> None:
-        self.name, self.when, self.cost = name, when, cost
+        self.name, self.when, self.cost = name, stored.when, cost
+        self._filed, self._question = stored.statement.get("certificate"), question
         self._long, self._statement, self._shown = _without(long, shown.get("missing", {})), statement, shown
 
     @property
@@ -103,6 +104,22 @@ class KeptAnswer(Exports):
         return Report(self._statement, _MARGINS)
 
     @property
+    def _certified(self) -> bool:
+        return self._filed is not None
+
+    def certificate(self) -> FieldDict:
+        """Everything that the privacy claim rests on: see `Release.certificate`. Errors: UnsupportedOperation."""
+        if self._filed is None:
+            raise UnsupportedOperation("certificate(): this release was stored by a version that wrote none.")
+        said = {**self._statement, "post_processing": []}
+        return completed(self.to_csv(), self._filed, said, drawn=said["drawn"], question=self._question)
+
+    def _advice(self, name: str) -> str:
+        if not name.startswith("_") and hasattr(Release, name):
+            return f" It needs the question: ask it again, release(..., name={self.name!r}), which is free."
+        return super()._advice(name)
+
+    @property
     def _words(self) -> str:
         return f"{self._long}\n\n{self.name!r}, stored {self.when:%Y-%m-%d %H:%M} UTC at {self.cost}."
 
@@ -118,7 +135,11 @@ def answer(budget: Budget, name: object) -> Any:
     receipt = budget.kept(name) if isinstance(name, str) else None
     kept = None if receipt is None else receipt.stored
     if receipt is None or kept is None:
-        raise InvalidArgument(f"budget.answer({name!r}): no answer is stored under this name; see budget.history().")
+        names = sorted({line.name for line in budget.entries() if line.is_release and line.name})
+        raise InvalidArgument(
+            f"budget.answer({name!r}): no answer is stored under this name; see budget.history()."
+            f"{nearest(str(name), names)}"
+        )
     if "releases" not in kept.statement:
         raise UnsupportedOperation(
             f"budget.answer({name!r}): this is a part of a larger answer. Reopen its series, budget.series('...'), or "
@@ -129,8 +150,8 @@ def answer(budget: Budget, name: object) -> Any:
     statements = kept.statement["releases"]
     shown: Sequence[Shown] = kept.statement.get("shown", [{}] * len(statements))  # earlier versions kept none
     answers = [
-        KeptAnswer(str(name), one.long, kept.when, receipt.loss, {**statement, **note}, how)
-        for one, statement, how in zip(unpacked(kept.data), statements, shown, strict=True)
+        KeptAnswer(str(name), one.long, kept, receipt.loss, {**statement, **note}, how, question)
+        for question, (one, statement, how) in enumerate(zip(unpacked(kept.data), statements, shown, strict=True))
     ]
     return answers[0] if len(answers) == 1 else answers
 

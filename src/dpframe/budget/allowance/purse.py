@@ -19,10 +19,10 @@ from dpframe.budget.names import is_text
 from dpframe.budget.parts import PartName
 from dpframe.budget.receipts import Page, Receipt, Stored
 from dpframe.budget.verbs import INNER, Forecasts, offered
-from dpframe.errors import InvalidArgument
+from dpframe.errors import InvalidArgument, InvalidPrice
 from dpframe.fields import Fields
 from dpframe.safe_text import visible
-from dpframe.usage import Hints
+from dpframe.usage import Hints, nearest
 
 
 @dataclass(frozen=True)
@@ -278,6 +278,13 @@ def allocate(
     known = _opened(budget, f"allowance {name}") if typed_none else None
     if known is not None:
         return Allowance(budget, known)
+    if typed_none:
+        names = [str(entry.name).removeprefix("allowance ") for entry in budget.entries() if entry.allowance]
+        have = f"; this budget has {', '.join(map(repr, names))}" if names else ""
+        raise InvalidPrice(
+            f"There is no part {name!r} yet{have}.{nearest(name, names)} To make it, give what may be spent of it: "
+            f"budget.allocate(name={name!r}, epsilon=1), or by night: budget.allocate(nights=90, epsilon=2)."
+        )
     dated = not (isinstance(per, str) and per == "night") or start is not None or zone is not None
     number, carries = read_pace(name, nights, periods, carry, dated=dated)
     clock = dt.UTC if zone is None else read_zone(zone)

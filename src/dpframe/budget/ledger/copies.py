@@ -362,7 +362,10 @@ def _rows(connection: sa.Connection, query: Any) -> list[FieldDict]:
 
 
 def _another(target: Store) -> LedgerUnavailable:
-    return LedgerUnavailable(f"There is another ledger in {target.place} already. Choose another place.")
+    return LedgerUnavailable(
+        f"There is a ledger in {target.place} already. If this one was moved there, open that one. Else choose another "
+        "place."
+    )
 
 
 def _is_free(target: Store) -> bool:

@@ -23,7 +23,7 @@ from dpframe.budget.names import Payer, check_plain, is_near, is_text
 from dpframe.errors import BudgetMismatch, InvalidArgument, InvalidPrice, LedgerDamaged, UnsupportedOperation
 from dpframe.fields import FieldDict
 from dpframe.safe_text import visible
-from dpframe.usage import LEDGER, Hints, check_flags, explains
+from dpframe.usage import LEDGER, Hints, check_flags, explains, nearest
 
 if TYPE_CHECKING:
     from dpframe.budget.ledger.store import Store
@@ -77,6 +77,12 @@ class Ledger(Hints):
         self._witness = _witness_of(witness, where, self._store)
         self._store.prepare(self._witness, new_witness=new_witness)
 
+    @property
+    def where(self) -> str | Path:
+        """The path of its file, or its URL: what `dp.Ledger` opens it with."""
+        where: str | Path = self._opened[0]
+        return where
+
     # Budgets
 
     def budget(
@@ -114,8 +120,11 @@ class Ledger(Hints):
             check_plain(name)
             self._check_near(name, create=create)
         if state is None and typed is None:
+            others = self.budgets()
+            have = f"; this ledger has {', '.join(map(repr, others))}" if others else ""
             raise InvalidPrice(
-                f"There is no budget {name!r} yet. To make it, give its limit: ledger.budget({name!r}, epsilon=1.0)."
+                f"There is no budget {name!r} yet{have}.{nearest(name, others)} To make it, give its limit: "
+                f"ledger.budget({name!r}, epsilon=1.0)."
             )
         least = read_min_units(min_units)
         if state is None and typed is not None:

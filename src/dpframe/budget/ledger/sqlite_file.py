@@ -20,7 +20,7 @@ import sqlalchemy as sa
 
 from dpframe.budget.ledger.forks import unforked
 from dpframe.budget.ledger.schema import ENTRIES, FORMAT, LEDGER, METADATA
-from dpframe.budget.ledger.store import LOGLESS, Store, make_ledger
+from dpframe.budget.ledger.store import LOGLESS, Store, make_ledger, none_there
 from dpframe.budget.ledger.witness import Witness
 from dpframe.errors import LedgerDamaged, LedgerUnavailable
 
@@ -98,7 +98,7 @@ class SqliteStore(Store):
         self._log, self._journal = f"{path.resolve()}-wal", f"{path.resolve()}-journal"
         refuse_network(self.path.resolve())
         if not create and not self.path.exists():
-            raise LedgerUnavailable(f"There is no ledger {self.place}; dp.Ledger({self.place}) makes one.")
+            raise none_there(self.place)
         if not os.path.isdir(self.folder):  # unlike Path.is_dir, it is false where it may not look
             raise LedgerUnavailable(
                 f"The ledger {self.place} cannot be used: there is no such folder, or it cannot be read. Make the "
@@ -115,8 +115,8 @@ class SqliteStore(Store):
                 if not self.path.exists():
                     self._make(witness)
                 self._leave_log(witnessed=witness is not None)
-        except (OSError, sqlite3.Error) as error:
-            problem = str(error)
+        except (OSError, sqlite3.Error, sa.exc.DBAPIError) as error:
+            problem = str(getattr(error, "orig", error))
         if problem is not None:
             raise LedgerUnavailable(f"The ledger {self.place} cannot be used: {problem}. Nothing is released.")
         super().prepare(witness, new_witness=new_witness, aside=aside)
@@ -133,7 +133,8 @@ class SqliteStore(Store):
         if witness is not None and witness.known_here():
             raise LedgerDamaged(
                 f"The witness knows a ledger in {self.place}, but there is no file now. Without it nobody knows what "
-                "was spent, so no new ledger is made. Put the file back."
+                "was spent, so no new ledger is made. Put the file back, or its latest backup: python -m dpframe "
+                f"ledger restore BACKUP {self.place} --witness WITNESS --by NAME --why WHY."
             )
         with self._building(make_ledger):
             pass

@@ -43,10 +43,25 @@ def make_ledger(connection: sa.Connection) -> None:
 def set_aside(connection: sa.Connection, place: str) -> LedgerUnavailable:
     """The refusal of a ledger that is a backup, or was moved."""
     at = connection.execute(sa.select(ENTRIES.c.body).where(MOVED).limit(1)).scalar()
-    what = "is a backup" if at is None else f"was moved to {json.loads(at)['to']}, which goes on without it"
+    if at is None:
+        return LedgerUnavailable(
+            f"The ledger {place} is a backup. Nothing is charged to it. To verify it: python -m dpframe ledger check "
+            f"{place}. To go on from it: python -m dpframe ledger restore {place} NEW_PLACE --by NAME --why WHY, which "
+            "asks what was lost since; or adopt, where it is."
+        )
+    to = json.loads(at)["to"]
     return LedgerUnavailable(
-        f"The ledger {place} {what}. Nothing is charged to it. To go on from it, say what was lost since: "
-        "python -m dpframe ledger restore, or adopt."
+        f"The ledger {place} was moved to {to}, which goes on without it. Nothing is charged here. Open the new one: "
+        f"dp.Ledger({to}). If that is lost, go on from its latest backup: "
+        "python -m dpframe ledger restore BACKUP NEW_PLACE --by NAME --why WHY."
+    )
+
+
+def none_there(place: str) -> LedgerUnavailable:
+    """The refusal of a place without a ledger. Whoever has lost one must not make another."""
+    return LedgerUnavailable(
+        f"There is no ledger {place}. If it was lost, put its latest backup there: python -m dpframe ledger restore "
+        f"BACKUP {place} --by NAME --why WHY. If there never was one, dp.Ledger({place}) makes it."
     )
 
 
@@ -159,7 +174,7 @@ class Store:
     def _without_tables(self, connection: sa.Connection) -> None:
         """Make the tables of a new ledger. Errors: LedgerError."""
         if not self._create:
-            raise LedgerUnavailable(f"There is no ledger in {self.place}; dp.Ledger(...) makes one.")
+            raise none_there(self.place)
         make_ledger(connection)
 
     @property
@@ -235,7 +250,7 @@ class Store:
             if had:
                 raise LedgerDamaged(
                     f"The ledger {self.place} has a witness, and only the witness shows whether this is the latest "
-                    "copy. Open it with its witness: dp.Ledger(..., witness='...')."
+                    "copy. Open it with its witness: dp.Ledger(..., witness='...'), or --witness FILE in a shell."
                 )
             return
         here = witness.known_here()
@@ -250,7 +265,8 @@ class Store:
                 f"The ledger {self.place} has a witness, and this is not the one: it is missing, was made anew, or is "
                 "that of another ledger. Only its own shows whether this is the latest copy. Nothing is released. Put "
                 "it back. If it is lost, make sure that no later copy of the ledger exists, and give it a new one: "
-                "dp.Ledger(..., witness='...', new_witness=True)."
+                f"dp.Ledger({self.place}, witness='...', new_witness=True), or in a shell: python -m dpframe ledger "
+                f"verify {self.place} --witness FILE --new-witness."
             )
         if recorded is not None and known:
             return
