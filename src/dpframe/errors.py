@@ -184,7 +184,14 @@ class ReleaseMismatch(BudgetError):
 
 
 class ReleasePending(BudgetError):
-    """A release of this name was charged, and its table is not stored: the release still runs, or it crashed."""
+    """A release of this name was charged, and its table is not stored: the release still runs, or it crashed.
+
+    `runs` is whether the process that charged it runs, or None where this machine cannot tell.
+    """
+
+    def __init__(self, message: str, *, runs: bool | None = None) -> None:
+        super().__init__(message)
+        self.runs = runs
 
 
 class ReleaseLost(BudgetError):

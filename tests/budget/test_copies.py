@@ -699,7 +699,6 @@ def test_copies_from_the_command_line(tmp_path, capsys):
     why = ("--by", "Ada", "--why", "the disk broke")
     for lost in (
         (),
-        ("--lost", "visits"),
         ("--lost", "all", "--lost", "none"),
         ("--lost", "visits=1", "--lost", "visits=1"),
     ):

@@ -18,7 +18,6 @@ from dpframe.plan import (
     Covers,
     Derivation,
     Question,
-    check_choice,
     derivation,
     read_covers,
 )
@@ -29,6 +28,7 @@ from dpframe.release.accuracy import check_ci
 from dpframe.release.answer import may_be_scaled
 from dpframe.release.kept_answers import read_correction
 from dpframe.release.kinds import answer_kind
+from dpframe.release.paying import Naming, read_pending
 from dpframe.release.pricing import paid_price, read_price
 from dpframe.release.shown import Release
 from dpframe.safe_text import visible
@@ -173,7 +173,9 @@ class Query(NoNumber, Expects[Table_co]):
                 sum over groups of such numbers has a larger error. Choices (quantiles, most frequent values) have a
                 mechanism of their own, which may use the δ, but not with noise="laplace"; name: of the release in its
                 budget, so that a second call with this name returns the stored table for free; refresh: pay again for a
-                name, and draw again; on_pending: "retry" pays again for a name whose charged release was killed; data:
+                name, and draw again; on_pending: "retry" pays again for a name whose charged release was killed; "wait"
+                waits for the answer if another process of this machine is at work on it, and pays again if that was
+                killed; data:
                 which rows these are, as in `dpframe.protect`: the name over other rows is refused; ci: with 0.95 each
                 number has the ends of its 95% interval beside it, see `Release.with_ci`. Intervals are free, but for
                 quantiles: half of a quantile's price pays for its interval, which then holds whatever the values are;
@@ -200,8 +202,9 @@ class Query(NoNumber, Expects[Table_co]):
         budget, question = resolve_budget(self._budget, spender, purpose), self._covering(ci, covers, data)
         price = paid_price(budget, noise, name, share=share, epsilon=epsilon, delta=delta, rho=rho)
         check_flags("fill= is True or False: whether numbers that noise hides altogether are shown.", fill)
-        corrects, retry = read_correction(name, supersedes, because), _read_retry(on_pending)
-        answer: Release[Table_co] = release(question, budget, price, corrects, name=name, refresh=refresh, retry=retry)
+        naming: Naming = {"name": name, "refresh": refresh, **read_pending(on_pending)}
+        corrects = read_correction(name, supersedes, because)
+        answer: Release[Table_co] = release(question, budget, price, corrects, **naming)
         return _as_asked(answer, ci, covers, fill=fill)
 
     def tune(
@@ -262,12 +265,6 @@ def _as_asked(answer: Release[Table_co], ci: float | None, covers: str | None, *
     if ci is not None:
         answer = answer.with_ci(ci, covers)
     return answer.fill() if fill else answer
-
-
-def _read_retry(on_pending: object) -> bool:
-    """Whether a name is paid again whose charged release was killed. Errors: InvalidArgument."""
-    check_choice(on_pending, ("refuse", "retry"), "on_pending")
-    return on_pending == "retry"
 
 
 class AskedThrough(NoNumber, Hints):

@@ -10,7 +10,16 @@ from typing import Any, ClassVar
 from dpframe.budget.accountants import Accountant, read_limit
 from dpframe.budget.adaptive import Normal
 from dpframe.budget.caps import Cap, begun, enter, lines_of, read_caps
-from dpframe.budget.earlier import check_failures, ended, is_pending, known, may_repeat, noted, stored_answer
+from dpframe.budget.earlier import (
+    check_failures,
+    ended,
+    is_pending,
+    known,
+    may_repeat,
+    noted,
+    stored_answer,
+    was_killed,
+)
 from dpframe.budget.entries import (
     Charge,
     Entry,
@@ -25,6 +34,7 @@ from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.memory import MemoryBook
 from dpframe.budget.names import Payer, body_of, fingerprint, is_text, looked
 from dpframe.budget.parts import PartName, opened, raised
+from dpframe.budget.processes import patient
 from dpframe.budget.receipts import Book, Page, Receipt, Stored, Within
 from dpframe.budget.standing import BudgetState
 from dpframe.errors import (
@@ -115,6 +125,7 @@ class Budget(BudgetState):
 
     # Paying
 
+    @patient
     def charge(
         self,
         loss: Loss,
@@ -125,6 +136,7 @@ class Budget(BudgetState):
         plan: Fields | None = None,
         refresh: bool = False,
         retry: bool = False,
+        wait: bool = False,
         batch: bool = False,
         events: Sequence[Fields] = (UNKNOWN_EVENT,),
         part: PartName | None = None,
@@ -137,8 +149,10 @@ class Budget(BudgetState):
         Input:  loss: the price of one release; subject: whose privacy it is (unit and neighbour relation); query: the
                 release in public words; name and plan: the release's name and a description of it without data;
                 refresh: whether to pay again for a name; retry: whether to pay again for a name that is pending or
-                failed; batch: whether the loss is that of several queries which were all fixed beforehand; events: the
-                mechanisms, by their names in dp-accounting; part: the part of a partition that the release is about;
+                failed; wait: whether to wait for another process of this machine that has charged it, and to pay again
+                if that was killed; batch: whether the loss is that of several queries which were all fixed beforehand;
+                events: the mechanisms, by their names in dp-accounting; part: the part of a partition that the release
+                is about;
                 within: the earlier charge that paid for this release, if there is one; policies: see `body_of`;
                 normal: what is known of the release besides its price
         Errors: BudgetMismatch when the budget is bound to another subject; BudgetExceeded; CapExceeded;
@@ -154,6 +168,7 @@ class Budget(BudgetState):
             body |= self._payer.described(page.role)
             self._check_subject(page.subject, subject)
             earlier = known(page, body)
+            retry = retry or (wait and earlier is not None and was_killed(page, earlier))
             answer = None if earlier is None else self._answered(page, earlier, refresh=refresh, retry=retry)
             if answer is not None:
                 return answer

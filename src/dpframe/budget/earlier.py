@@ -18,6 +18,7 @@ from dpframe.budget.entries import (
 )
 from dpframe.budget.losses import Loss
 from dpframe.budget.names import check_plain, differences
+from dpframe.budget.processes import at_work, runs
 from dpframe.budget.receipts import Page, Receipt, Stored, Within
 from dpframe.errors import FailuresUnacknowledged, ReleaseMismatch, ReleasePending
 from dpframe.fields import FieldDict, Fields
@@ -85,6 +86,11 @@ def ended(page: Page, number: int) -> str:
     return "it failed" if page.has_failed(number) else "it was marked as lost before"
 
 
+def was_killed(page: Page, earlier: Entry) -> bool:
+    """Whether a charge is pending whose process has ended on this machine."""
+    return is_pending(page, earlier.number) and runs(earlier) is False
+
+
 def stored_answer(page: Page, earlier: Entry, remaining: Loss) -> Receipt | None:
     """The stored answer of a name; None if its charge was marked as lost, so that it may be paid again.
 
@@ -105,10 +111,9 @@ def stored_answer(page: Page, earlier: Entry, remaining: Loss) -> Receipt | None
             "no table. To pay again, type release(..., refresh=True) or release(..., on_pending='retry')."
         )
     raise ReleasePending(
-        f"{earlier.name!r} was charged at {earlier.when:%Y-%m-%d %H:%M} UTC and its table is not stored: the release "
-        "is running elsewhere, or it was killed. Nothing was spent now. If it is not running, on_pending='retry' pays "
-        "again; or mark it as lost, python -m dpframe ledger resolve, and run again. release(..., refresh=True) pays "
-        "again too."
+        f"{earlier.name!r} was charged at {earlier.when:%Y-%m-%d %H:%M} UTC and its table is not stored. Nothing was "
+        f"spent now.{at_work(earlier)} release(..., refresh=True) pays again too.",
+        runs=runs(earlier),
     )
 
 

@@ -10,7 +10,7 @@ from dpframe import engine
 from dpframe.budget import Loss, Normal, Receipt, Stored, Terms, canonical, read_delta, read_epsilon, user_name
 from dpframe.errors import EngineError, InvalidArgument, PolicyExceeded, StoredAnswerWarning, UnsupportedOperation
 from dpframe.fields import FieldDict, Fields
-from dpframe.plan import Question, Table, unit_words
+from dpframe.plan import Question, Table, check_choice, unit_words
 from dpframe.plan.columns import Lock
 from dpframe.plan.steps import source_of, sources_of
 from dpframe.progress import waited
@@ -30,6 +30,13 @@ class Naming(TypedDict, total=False):
     name: str | None
     refresh: bool
     retry: bool
+    wait: bool
+
+
+def read_pending(on_pending: object) -> Naming:
+    """What is done about a name that was charged and has no answer. Errors: InvalidArgument."""
+    check_choice(on_pending, ("refuse", "retry", "wait"), "on_pending")
+    return {"wait": True} if on_pending == "wait" else {"retry": on_pending == "retry"}
 
 
 class Account(Protocol):
@@ -60,6 +67,7 @@ class Account(Protocol):
         plan: Fields | None = None,
         refresh: bool = False,
         retry: bool = False,
+        wait: bool = False,
         batch: bool = False,
         events: Sequence[Fields] = (),
         policies: Sequence[Fields] = (),

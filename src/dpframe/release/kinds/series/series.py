@@ -15,7 +15,7 @@ import polars as pl
 from dpframe.budget import Budget, Entry, Loss, Receipt, Terms
 from dpframe.errors import InvalidArgument, LedgerUnavailable, UnsupportedOperation
 from dpframe.fields import Fields
-from dpframe.plan import Question, check_choice
+from dpframe.plan import Question
 from dpframe.release.accuracy import check_alpha
 from dpframe.release.certificate import charged_facts
 from dpframe.release.kinds.series.answer import Measured, Reading, measured, packed_blocks, unpacked_blocks
@@ -38,7 +38,7 @@ from dpframe.release.kinds.series.questions import (
 )
 from dpframe.release.kinds.series.settings import Settings, bought, kept, opening_plan
 from dpframe.release.kinds.series.unit_change import UnitChange
-from dpframe.release.paying import recorded, subject_of, told, under_policy
+from dpframe.release.paying import Naming, read_pending, recorded, subject_of, told, under_policy
 from dpframe.release.shown import fixed_words
 from dpframe.usage import Hints
 
@@ -158,18 +158,19 @@ class Series(Hints):
                 query about all rows; or a function from a period (a text) to a query: `lambda night: ...`. The latter
                 two read the rows of earlier periods again, see `reads`; period: the start of the period, "2026-11-21";
                 on_pending: "retry" measures a period again if its answer was lost, and pays for that; also one that may
-                have been measured after the copy of the ledger from which the series goes on
+                have been measured after the copy of the ledger from which the series goes on; "wait" waits for another
+                process of this machine that is at work on it, and measures it again if that was killed
         Output: the current estimate of the number of this period
         Bound:  the loss of the series, for the whole horizon. It is charged when the first period is added: see
                 `explain`
         Errors: those of a release, which spend nothing; ReleasePending if the period was charged but never stored, or
                 may have been
         """
-        check_choice(on_pending, ("refuse", "retry"), "on_pending")
+        pending = read_pending(on_pending)
         night = self._night(self._source(query), period)
         for _ in range(_TURNS):
             try:
-                added = self._added(night, retry=on_pending == "retry")
+                added = self._added(night, pending)
             except Overtaken:
                 continue
             return self._shown(night.opening, night.number, *added)
@@ -225,7 +226,7 @@ class Series(Hints):
         night.hold({number: question})
         return night
 
-    def _added(self, night: _Night, *, retry: bool) -> tuple[Receipt, Fields]:
+    def _added(self, night: _Night, pending: Naming) -> tuple[Receipt, Fields]:
         """Charge a period and measure it. Output: the charge, and what is stored with the answer.
 
         Errors: Overtaken if another process was faster; those of a release
@@ -241,7 +242,7 @@ class Series(Hints):
             f"{self._name}: {label}{inside}",
             name=f"{self._name} {label}",
             plan={"series": self._name, "period": label},
-            retry=retry,
+            **pending,
             within=night.place(progress, blocks, self._budget.terms),
             **under_policy([night.question], self._budget, Loss.none()),
         )
