@@ -132,6 +132,17 @@ def test_the_index_of_methods_is_whole():
     assert all(summary(getattr(entry.obj, name)) for entry in listed for name in entry.members)
 
 
+@pytest.mark.parametrize("kind", [dp.Budget, dp.Ledger, dp.budget.Allowance, dp.Query, dp.Release], ids=str)
+def test_inherited_methods_are_in_the_reference(kind):
+    """Whatever people type of a class, wherever it is defined: `budget.allocate` is that of a class above."""
+    entry = next(entry for entry in documented("query", "budget") if entry.obj is kind)
+    page = (DOCS / "reference" / f"{entry.page}.md").read_text("utf-8")
+    hidden = set(re.findall(r"\w+", " ".join(re.findall(r":exclude-members: (.+)", page))))
+    public = {name for name in dir(kind) if not name.startswith("_")}
+    assert public - hidden - set(entry.members) <= {"cost", "name"}
+    assert not {"allocate", "answer", "series", "forecast", "history", "remaining", "spent"} & hidden
+
+
 def test_every_page_has_its_markdown_and_its_line_in_llms_txt():
     text = markdown.llms()
     for path in markdown.pages():
