@@ -242,7 +242,8 @@ class Series(Hints):
             f"{self._name}: {label}{inside}",
             name=f"{self._name} {label}",
             plan={"series": self._name, "period": label},
-            **pending,
+            retry=pending.get("retry", False),
+            wait=pending.get("wait", False),
             within=night.place(progress, blocks, self._budget.terms),
             **under_policy([night.question], self._budget, Loss.none()),
         )
