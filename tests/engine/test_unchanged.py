@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import shutil
+from contextlib import suppress
 
 import polars as pl
 import pytest
@@ -291,3 +292,58 @@ def test_the_look_at_the_types_of_a_query_leaves_no_view_in_postgres(in_postgres
     in_postgres.con.rollback()
     with in_postgres.con.cursor() as cursor:
         assert cursor.execute("SELECT viewname FROM pg_views WHERE schemaname LIKE 'pg_temp%'").fetchall() == []
+
+
+JDBC = "jdbc:derby:memory:unchanged;create=true"
+VISITS = 'CREATE TABLE visits ("user" INT, "x" {type}, "city" VARCHAR(10))'
+
+
+@pytest.fixture
+def derby(spark_session):
+    """Run statements in the database in memory that comes with Spark."""
+    driver = "org.apache.derby.iapi.jdbc.AutoloadedDriver"
+    jvm = spark_session._jvm
+    jvm.java.lang.Class.forName(driver)
+
+    def run(*statements):
+        connection = jvm.java.sql.DriverManager.getConnection(JDBC)
+        for statement in statements:
+            connection.createStatement().execute(statement)
+        connection.close()
+
+    rows = ", ".join(f"({user}, 1, '{city}')" for user, _, city in ROWS.rows())
+    run(VISITS.format(type="INT"), f"INSERT INTO visits VALUES {rows}")
+    reader = spark_session.read.format("jdbc").option("url", JDBC).option("driver", driver)
+    yield reader.option("dbtable", "visits"), run
+    with suppress(Exception):
+        run("DROP TABLE visits")
+
+
+@pytest.mark.long
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("computed", [False, True])
+@pytest.mark.parametrize(
+    ("statements", "message"),
+    [
+        (("DROP TABLE visits", VISITS.format(type="VARCHAR(9)")), "Column 'x' was int .* is string now"),
+        (("DROP TABLE visits", VISITS.format(type="DOUBLE")), "Column 'x' was int .* is double now"),
+        (('ALTER TABLE visits DROP COLUMN "x"',), "Column 'x' was there .* gone or renamed"),
+        (('RENAME COLUMN visits."x" TO "z"',), "Column 'x' was there .* gone or renamed"),
+        (("DROP TABLE visits",), "cannot say its columns any more"),
+        (("INSERT INTO visits VALUES (99, 1, 'ulm')",), None),
+    ],
+)
+def test_a_table_that_spark_reads_by_jdbc_with_other_columns_is_refused(derby, statements, message, computed):
+    """Spark asks a database for its columns once, and casts its cells afterwards."""
+    reader, run = derby
+    table = reader.load()
+    if computed:
+        table = table.selectExpr("user", "x + 0 AS x", "city")
+    if message is not None:
+        refused(table, lambda: run(*statements), message)
+        return
+    budget = dp.Budget(epsilon=10.0)
+    query = asked(table, budget)
+    run(*statements)
+    query.release(epsilon=1.0)
+    assert budget.spent.epsilon == 1.0

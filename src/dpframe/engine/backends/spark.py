@@ -87,7 +87,7 @@ class _Spark(TextSqlBackend):
             return _without_rows(rows) if empty else rows
 
         schema = schema_of(self, {name: dtypes[name] for name in names})
-        stated = None if _is_here(table) else lambda: dict(table.select("*").dtypes)
+        stated = _stated(table) if _is_here(table) else lambda: dict(table.select("*").dtypes)
         return Data("pandas", schema, scan, True, self.name, names, stated=stated, watched=_local_files(table))
 
     def reached(self, table: Callable[[], Any]) -> Reached:
@@ -311,6 +311,29 @@ def _check_settings(session: Any) -> None:
 def _is_here(table: Any) -> bool:
     """Whether a plan has the types of its tables, and not their names alone, as on the server of Spark Connect."""
     return "connect" not in type(table).__module__
+
+
+def _stated(table: DataFrame) -> Callable[[], dict[str, str]] | None:
+    """What asks the databases behind a table for their columns, which Spark does once: by their own names. No row is read.
+
+    Output: None for a table of which no column comes by JDBC; types of columns of one name in several tables stand in
+            one text
+    """
+    leaves = table._jdf.queryExecution().analyzed().collectLeaves()
+    plans = [leaves.apply(i) for i in range(leaves.size())]
+    relations = [plan.relation() for plan in plans if plan.getClass().getSimpleName() == "LogicalRelation"]
+    found = [one for one in relations if one.getClass().getSimpleName() == "JDBCRelation"]
+    options = [dict(relation.jdbcOptions().asProperties()) for relation in found]
+    theirs = {name for relation in found for name in relation.schema().fieldNames()}
+
+    def now() -> dict[str, str]:
+        asked = table.sparkSession.read.format("jdbc")
+        with _quiet(table.sparkSession):
+            behind = [column for how in options for column in asked.options(**how).load().dtypes]
+        own = {name: ", ".join(dtype for other, dtype in behind if other == name) for name, _ in behind}
+        return {name: dtype for name, dtype in table.dtypes if name not in theirs} | own
+
+    return now if options else None
 
 
 def _local_files(table: Any) -> tuple[Path, ...]:
