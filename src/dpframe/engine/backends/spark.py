@@ -314,10 +314,10 @@ def _is_here(table: Any) -> bool:
 
 
 def _stated(table: DataFrame) -> Callable[[], dict[str, str]] | None:
-    """What asks the databases behind a table for their columns, which Spark does once: by their own names. No row is read.
+    """A function that asks the databases behind a table for the types of their columns. Spark asks them once.
 
-    Output: None for a table of which no column comes by JDBC; types of columns of one name in several tables stand in
-            one text
+    Output: None for a table of which no column comes by JDBC. Columns are called as in the database; the types of those
+            of one name in several tables stand in one text
     """
     leaves = table._jdf.queryExecution().analyzed().collectLeaves()
     plans = [leaves.apply(i) for i in range(leaves.size())]
