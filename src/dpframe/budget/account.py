@@ -175,7 +175,6 @@ class Budget(BudgetState):
             again = earlier is not None or (within is not None and may_repeat(page, within, body["name"], retry=retry))
             if again and within is not None:
                 loss = within.again(loss)
-            lost = retry and earlier is not None and is_pending(page, earlier.number)
             check_failures(page.failures)
             price = loss
             if within is not None:
@@ -184,7 +183,7 @@ class Budget(BudgetState):
             charged = self._counted(page, price, None if within else normal, body)
             total = self._enter(page, body, charged, loss, at, part)
             page.subject = subject
-            if lost and earlier is not None:
+            if retry and earlier is not None and is_pending(page, earlier.number):
                 page.append("lost", {"about": earlier.number, "by": looked(None, page.role)}, at)
             previous, failures = page.head, page.failures
             entry = page.append("charge", body, at)

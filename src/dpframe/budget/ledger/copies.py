@@ -33,6 +33,7 @@ from dpframe.theory.formulas.loss import zcdp_to_epsilon
 AT_ONCE = 200  # entries, with their tables
 NOTHING: Known = []
 Lost = Fields | str | None
+_ALL, _NONE = "all", "none"  # what was lost, without a price
 SKEW = dt.timedelta(minutes=10)  # how far this machine's clock may be behind the last entry
 
 
@@ -137,7 +138,7 @@ def adopt(store: Store, witness: Witness | None, lost: Lost, by: str, why: str) 
         if earlier < FORMAT:
             store._bring_forward(connection, earlier)
         connection.execute(LEDGER.update().values(format=FORMAT))
-        unsure = () if lost == "none" else _limits(connection) if missing is None else missing
+        unsure = () if lost == _NONE else _limits(connection) if missing is None else missing
         for name, loss in counted.items():
             _count(
                 connection,
@@ -240,8 +241,8 @@ def _losses(connection: sa.Connection, missing: dict[str, str] | None, lost: Los
         counted = {
             n: _read(n, lost[n], limits[n], both=_in_both(connection, n, limits[n])) for n in limits if n in lost
         }
-    elif lost in (None, "all", "none"):
-        counted = {name: _twice(limits[name]) if lost == "all" else _nothing(limits[name]) for name in unsure}
+    elif lost in (None, _ALL, _NONE):
+        counted = {name: _twice(limits[name]) if lost == _ALL else _nothing(limits[name]) for name in unsure}
     else:
         raise InvalidArgument("lost= is 'all', 'none', or what each budget lost: lost={'visits': 0.5}.")
     if went and missing is None and not all(loss.exact_epsilon or loss.exact_rho for loss in counted.values()):

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from dpframe.budget.ledger.forks import unforked
 from dpframe.budget.ledger.schema import ENTRIES, FORMAT, LEDGER, METADATA
 from dpframe.budget.ledger.store import LOGLESS, Store, make_ledger, none_there
+from dpframe.budget.ledger.unforked import unforked
 from dpframe.budget.ledger.witness import Witness
 from dpframe.errors import LedgerDamaged, LedgerUnavailable
 

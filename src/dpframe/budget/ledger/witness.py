@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from dpframe.budget.ledger.forks import unforked
+from dpframe.budget.ledger.unforked import unforked
 from dpframe.errors import InvalidArgument, LedgerDamaged, LedgerUnavailable
 
 State = tuple[str, int, str]  # a budget: its name, the number of its entries, the hash of the last one
