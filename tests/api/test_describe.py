@@ -226,3 +226,10 @@ def test_what_is_refused_names_the_line_to_type(name):
     with pytest.raises(error, match=words):
         ask(frame)
     assert frame.budget.spent.epsilon == (1 if name == "a chart" else 0)
+
+
+def test_the_shown_numbers_are_worked_out_once():
+    """Every cell of a description reads them: worked out for each, a description grew with its columns squared."""
+    frame = dp.protect(pl.DataFrame({"u": [1, 2], "x": [0.0, 1.0]}), unit="u", budget=dp.Budget(epsilon=1))
+    numbers = frame.describe("x", bounds=(0, 1), max_rows=1).release(epsilon=1)._numbers
+    assert numbers.shown is numbers.shown

@@ -18,7 +18,7 @@ from dpframe.release.answer.draw import _with_noise
 from dpframe.release.pricing.joint_noise import Cube, Window, joint_noises
 from dpframe.theory import from_certificate
 from dpframe.theory.formulas.error import error_of_tail
-from dpframe.theory.formulas.loss import joint_scale
+from dpframe.theory.formulas.loss import calibration, joint_scale
 from prices import Price, noise_plan, priced
 from tiers import in_turn
 
@@ -338,3 +338,17 @@ def test_the_error_is_searched_from_where_it_is_and_not_from_0(law, scale, monke
         error = noise.error(alpha, per)
         assert len(asked) <= 16
         assert error == pytest.approx(error_of_tail(noise._whole_tail, alpha, per=per), rel=1e-9)
+
+
+def test_each_of_many_columns_works_out_the_noise_of_its_own_totals(monkeypatch):
+    """Else a price for many means takes as long as their number, squared: each pair asked for the noise of all."""
+    names, made, scale = [f"c{i}" for i in range(24)], [], calibration.laplace_scale
+    monkeypatch.setattr(calibration, "laplace_scale", lambda *said: made.append(said) or scale(*said))
+    frame = dp.protect(pl.DataFrame({"id": [1, 2], **{name: [0.0, 1.0] for name in names}}), unit="id")
+
+    def number(columns):
+        made.clear()
+        plan_of(frame.agg(**{name: dp.mean(name, bounds=(0, 1)) for name in names[:columns]}, max_rows=2))
+        return len(made)
+
+    assert 0 < number(24) <= 4.5 * number(6)

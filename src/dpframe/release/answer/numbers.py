@@ -112,7 +112,7 @@ class Numbers:
         """The long table as it was drawn (and multiplied)."""
         return self.long if self.before is None else self.before
 
-    @property
+    @cached_property
     def shown(self) -> pl.DataFrame:
         """The long table, with null for suppressed groups and for numbers that say nothing."""
         missing = {output.name: self.hidden | self.empty[output.name] for output in self.outputs}

@@ -65,12 +65,23 @@ class _Shares:
         return [replace(p, epsilon=self.parts.get(id(p.allotment), p.epsilon)) for p in totals]
 
     def _ratio(self, noises: Sequence[Noise]) -> Fraction:
-        """The largest deviation of new noises over that of the total's noise at its part."""
-        parts = [(p.allotment, self.epsilon * self.parts[id(p.allotment)]) for p in self.bought]
-        parts = [(allotment, part) for allotment, part in parts if part]
-        alone = laplaces_of(parts, self.one_of, self.together)
+        """The largest deviation of new noises over that of the total's noise at its part.
+
+        Of other totals no noise is worked out: each of many columns asks here.
+        """
+        of = self._measured_with(frozenset(id(noise.allotment) for noise in noises))
+        parts = [(p.allotment, self.parts[id(p.allotment)]) for p in self.bought if id(p.allotment) in of]
+        alone = laplaces_of([(a, self.epsilon * part) for a, part in parts if part], self.one_of, self.together)
         deviations = {id(noise.allotment): noise.mechanism.deviation for noise in alone}
         return Fraction(max(n.mechanism.deviation / deviations[id(n.allotment)] for n in noises))
+
+    def _measured_with(self, totals: frozenset[int]) -> frozenset[int]:
+        """Totals, and all whose noise or part of the price decides theirs now: pairs, and sets that are joined."""
+        groups = [frozenset((id(p.allotment), id(p.allotment.beside))) for p in self.bought if p.allotment.beside]
+        groups += [members | {lead} for lead, members in self.together.pairs.items()]
+        groups += [frozenset(map(id, members)) for members, _ in self.together.sets]
+        more = totals.union(*(group for group in groups if group & totals))
+        return more if more == totals else self._measured_with(more)
 
     def _fill(self, needed: Mapping[int, Fraction]) -> None:
         """Divide what is left over. Input: the parts that totals which lead others need, if these are smaller now."""
