@@ -12,24 +12,20 @@ The plain query is what a user of the engine writes without dpframe, and without
 unit keeps some of its groups, of each group some of its rows, and the rest is added up. A query without limits is
 cheaper, and no bound holds for it. Where no plain query exists (a report, a Parquet file), the limit is in seconds.
 
-The table of growth says what the size of a question costs: rows, groups, bins, parts, terms, steps, columns, names.
-Four times the size should take four times as long at most, or as much longer as plain Polars takes.
+The table of growth says what the size of a question costs: see `doubled.py`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial, reduce
 from itertools import combinations
-from operator import add
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -261,172 +257,6 @@ CASES = {
 }
 
 
-# The table of growth: from a size to the release, and to the plain query where there is one
-
-Sized = tuple[Callable[[], object], Callable[[], object] | None]
-WIDE = pl.DataFrame(
-    {"user": np.arange(10**4) // 2, **{f"f{i}": DRAW.normal(size=10**4) for i in range(9)}}
-).with_columns(pl.col(f"f{i}").mul(9).cast(pl.Int64).alias(f"i{i}") for i in range(9))
-
-
-def of_rows(rows: int, groups: int) -> Sized:
-    table, totals = visits(rows, groups), {"n": dp.count(), "spend": dp.sum("spend", bounds=BOUNDS)}
-    return released(by_shop(table, groups).agg(**totals)), lambda: sums(table, pl.col("spend").clip(*BOUNDS)).collect()
-
-
-def of_bins(bins: int) -> Sized:
-    table, edges = visits(2 * 10**5, 10), np.linspace(0, 150, bins + 1)
-    asked = private(table).histogram("spend", bins=edges.tolist(), max_rows=5)
-    return released(asked), lambda: table.lazy().group_by(pl.lit(edges).search_sorted(pl.col("spend"))).len().collect()
-
-
-def of_parts(parts: int) -> Sized:
-    table = visits(2 * 10**5, parts)
-    made = private(table).partition("shop", keys=list(range(parts)), max_groups=1)
-    asked = [part.sum("spend", bounds=BOUNDS, max_rows=2) for part in made.values()]
-    plain = [table.lazy().filter(pl.col("shop") == k).select(pl.col("spend").sum()) for k in range(parts)]
-    return lambda: [one.release(epsilon=1) for one in asked], lambda: [one.collect() for one in plain]
-
-
-def of_terms(terms: int, kind: str, name: Any = dp.col) -> Sized:
-    ours, plain = (reduce(add, [col(f"{kind}{i % 9}") for i in range(terms)]) for col in (name, pl.col))
-    asked = private(WIDE).with_columns(y=ours).sum("y", bounds=(-9, 9), max_rows=2)
-    return released(asked), lambda: WIDE.lazy().select(plain.clip(-9, 9).sum()).collect()
-
-
-def of_steps(steps: int, step: Callable[[Any, Any, int], Any], table: Any = WIDE) -> Sized:
-    frame, plain = private(table), WIDE.lazy()
-    for k in range(steps):
-        frame, plain = step(frame, dp.col("f0"), k), step(plain, pl.col("f0"), k)
-    rest = lambda: plain.select(pl.col("f0").sum()).collect()  # noqa: E731
-    return released(frame.sum("f0", bounds=(-9, 9), max_rows=2)), rest
-
-
-def of_columns(columns: int) -> Sized:
-    names = [f"c{i}" for i in range(columns)]
-    rows = 5 * 10**4
-    table = pl.DataFrame({"user": DRAW.integers(0, rows // 10, rows), **{c: DRAW.normal(size=rows) for c in names}})
-    asked = private(table).agg(**{c: dp.mean(c, bounds=(-3, 3)) for c in names}, max_rows=5)
-    return released(asked), lambda: table.lazy().group_by("user").agg(pl.col(names).sum()).sum().collect()
-
-
-def of_aggregates(number: int) -> Sized:
-    table = visits(5 * 10**4, 10)
-    asked = private(table).agg(**{f"a{i}": dp.sum("spend", bounds=(0, 50 + i)) for i in range(number)}, max_rows=5)
-    values = [pl.col("spend").clip(0, 50 + i).alias(f"a{i}").sum() for i in range(number)]
-    return released(asked), lambda: table.lazy().group_by("user").agg(values).sum().collect()
-
-
-def of_numbers(number: int, what: Callable[[Any], object]) -> Sized:
-    table = WIDE.select("user", *(pl.col(f"f{i % 9}").alias(f"c{i}") for i in range(number)))
-    asked = private(table).agg(**{f"c{i}": dp.mean(f"c{i}", bounds=(-3, 3)) for i in range(number)}, max_rows=2)
-    return lambda: what(asked), None
-
-
-def of_names(length: int) -> Sized:
-    name = "n" * length
-    asked = private(WIDE.rename({"f0": name})).clip(name, -3, 3).agg(m=dp.mean(name), s=dp.sum(name), max_rows=2)
-    return lambda: (str(asked.explain()), asked.release(epsilon=1).report()), None
-
-
-def of_tables(number: int) -> Sized:
-    frame = private(WIDE)
-    asked = dp.concat([frame.filter(dp.col("f0") > k) for k in range(number)]).sum("f0", bounds=(-9, 9), max_rows=2)
-    plain = [WIDE.lazy().filter(pl.col("f0") > k) for k in range(number)]
-    return released(asked), lambda: pl.concat(plain).select(pl.col("f0").sum()).collect()
-
-
-STEPS: dict[str, Callable[[Any, Any, int], Any]] = {
-    "with_columns": lambda f, x, k: (
-        f.with_columns(f0=x + 1) if isinstance(f, dp.PrivateFrame) else f.with_columns(x + 1)
-    ),
-    "filter": lambda f, x, k: f.filter(x > -5 - k),
-    "clip": lambda f, x, k: (
-        f.clip("f0", -5 - k, 5) if isinstance(f, dp.PrivateFrame) else f.with_columns(x.clip(-5 - k, 5))
-    ),
-}
-
-
-def databases() -> dict[str, Any]:
-    """The wide table in DuckDB, Dask, and through Ibis in DuckDB, SQLite, DataFusion and PostgreSQL.
-
-    PostgreSQL is measured where GROWTH_POSTGRES has the name of a database, for whose server PGHOST and PGUSER stand.
-    Its own processor time is not counted: only that of this process.
-    """
-    import dask
-    import dask.dataframe
-    import datafusion
-    import duckdb
-    import ibis
-
-    context, connection, through = datafusion.SessionContext(), duckdb.connect(), ibis.duckdb.connect()
-    context.register_record_batches("wide", [WIDE.to_arrow().to_batches()])
-    for held in (connection, through.con):
-        held.register("brought", WIDE.to_arrow())
-        held.execute("CREATE TABLE wide AS SELECT * FROM brought")
-    columns = ", ".join(
-        f'"{name}" {"DOUBLE PRECISION" if dtype.is_float() else "BIGINT"}' for name, dtype in WIDE.schema.items()
-    )
-    sqlite = ibis.sqlite.connect()
-    sqlite.con.execute(f"CREATE TABLE wide ({columns})")
-    sqlite.con.executemany(f"INSERT INTO wide VALUES ({', '.join('?' * WIDE.width)})", WIDE.rows())
-    tables = {"Ibis": through, "SQLite": sqlite, "DataFusion": ibis.datafusion.connect(context)}
-    if "GROWTH_POSTGRES" in os.environ:
-        postgres = ibis.postgres.connect(database=os.environ["GROWTH_POSTGRES"])
-        postgres.con.execute(f"CREATE TEMPORARY TABLE wide ({columns})")
-        with postgres.con.cursor() as cursor, cursor.copy("COPY wide FROM STDIN") as copy:
-            for row in WIDE.rows():
-                copy.write_row(row)
-        tables["PostgreSQL"] = postgres
-    dask.config.set(scheduler="synchronous")
-    parts = dask.dataframe.from_pandas(WIDE.to_pandas(), npartitions=2)
-    return {
-        "Dask": parts,
-        "DuckDB": connection.table("wide"),
-        **{name: backend.table("wide") for name, backend in tables.items()},
-    }
-
-
-def sizes() -> Iterator[tuple[str, int, Callable[[int], Sized]]]:
-    """What is doubled, its smallest size, and what is measured."""
-    yield "rows", 250_000, lambda n: of_rows(n, 100)
-    yield "groups, 200,000 rows", 5000, lambda n: of_rows(2 * 10**5, n)
-    yield "bins, 200,000 rows", 250, of_bins
-    yield "parts, 200,000 rows", 10, of_parts
-    for kind, words in (("f", "float"), ("i", "int64")):
-        yield f"terms, {words}", 250, partial(of_terms, kind=kind)
-    yield "terms of a pl.Expr, int64", 25, partial(of_terms, kind="i", name=pl.col)
-    for name, step in STEPS.items():
-        yield f"steps, {name}", 50, partial(of_steps, step=step)
-    yield "columns", 10, of_columns
-    yield "aggregates", 10, of_aggregates
-    yield "tables in a concat", 8, of_tables
-    yield (
-        "columns, accuracy()",
-        12,
-        partial(of_numbers, what=lambda asked: asked.accuracy(epsilon=1, assume_rows=10**4)),
-    )
-    yield "columns, explain()", 12, partial(of_numbers, what=lambda asked: str(asked.explain()))
-    yield "letters of a name", 12_500, of_names
-    for engine, table in databases().items():
-        for name, step in STEPS.items():
-            yield f"steps on {engine}, {name}", 25, partial(of_steps, step=step, table=table)
-
-
-def doubled(words: Sequence[str]) -> None:
-    """Print the table of growth."""
-    print("| size | from | seconds | × at 2n | × at 4n | plain Polars: × at 2n | × at 4n |")
-    print("|---|---|---|---|---|---|---|", flush=True)
-    for name, start, sized in sizes():
-        if not any(word in name for word in words):
-            continue
-        measured = [least(Case("", 0, *sized(start * times), runs=3)) for times in (1, 2, 4)]
-        ours, plain = ([one[side] for one in measured] for side in (0, 1))
-        ratios = [f"{times[i] / times[0]:.1f}" if times[0] else "" for times in (ours, plain) for i in (1, 2)]
-        mark = " ←" if ours[2] > 6 * ours[0] and (not plain[0] or ours[2] / ours[0] > 1.5 * plain[2] / plain[0]) else ""
-        print(f"| {name} | {start:,} | {ours[0]:.3f} | {' | '.join(ratios)}{mark} |", flush=True)
-
-
 # Measuring
 
 
@@ -483,6 +313,8 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.doubled:
+        from doubled import doubled  # which imports this module
+
         doubled(options.only)
         return
     if options.memory:
