@@ -331,7 +331,7 @@ def measure(options: argparse.Namespace) -> None:
     start, turn = time.monotonic(), 2 if options.again else 1
     mine, parts = map(int, options.part.split("/"))
     todo = (suspects(options.folder) if options.again else cells())[mine - 1 :: parts]
-    known = {(tuple(x["cell"]), x["round"]) for x in lines(options.folder)}
+    known = {(tuple(x["cell"]), x["round"]) for x in lines(options.folder) if "error" not in x}
     todo = [c for c in todo if (tuple(c), turn) not in known and options.only in c.words()]
     print(f"{len(todo)} cells to go", flush=True)
     versions, truths = [Version(source) for source in (options.old, options.new)], {}
@@ -393,8 +393,10 @@ def report(folder: Path) -> None:
     best: dict[Any, dict[str, Any]] = {}
     for x in sorted(lines(folder), key=lambda x: x["round"]):
         best[*x["cell"], x["column"]] = x
-    missing = {(x["cell"][0], x["error"]) for x in best.values() if "error" in x}
     found = [x for x in best.values() if "error" not in x]
+    answered_by_both = {x["cell"][0] for x in found}
+    missing = {(x["cell"][0], x["error"]) for x in best.values() if "error" in x}
+    missing = {pair for pair in missing if pair[0] not in answered_by_both}
     print("| question | price | relation | cells | mean ratio | ± | least | largest | WORSE | ms, old | ms, new |")
     print("|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|")
     groups = defaultdict(list)
