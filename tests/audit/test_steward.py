@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import tomllib
 
 import polars as pl
@@ -10,6 +11,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.__main__ import main
+from dpframe.plan.policy import Policy
 
 ROWS = pl.DataFrame(
     {
@@ -136,6 +138,35 @@ def test_a_draft_reads_no_value(kind, capsys, tmp_path):
     assert "SECRET" not in drafts[0]
     (tmp_path / "draft.toml").write_text(drafts[0])
     assert repr(dp.Policy(tmp_path / "draft.toml")) == "Policy('draft.toml', locked: unit, neighbors)"
+
+
+def test_what_files_say_is_listed_with_its_reasons_and_nothing_of_data(capsys, tmp_path):
+    text = """unit = "user"
+max_rows = {value = 2, default = true}
+[bounds]
+spend = [0, 100]
+[keys]
+city = ["Bonn", "Kiel"]
+[because]
+spend = "a till takes no more"
+[caps]
+release = {epsilon = 0.5}
+"""
+    path, _ = files(tmp_path, text)
+    code, out, _ = run(capsys, "show", path, path)
+    assert code == 0
+    assert out.count("a till takes no more") == 2
+    code, out, _ = run(capsys, "show", path, "--json")
+    (policy,) = json.loads(out)["policies"]
+    assert policy["sha256"] == Policy(path).sha256
+    assert [(line["entry"], line["value"], line["a_call_may"]) for line in policy["entries"]] == [
+        ("unit", "['user']", "not change it"),
+        ("max_rows", "2", "change it"),
+        ("bounds of 'spend'", "[0, 100]", "be stricter"),
+        ("keys of 'city'", "['Bonn', 'Kiel']", "be stricter"),
+        ("most of one release", "ε = 0.5, δ = 0", "be stricter"),
+    ]
+    assert [line["because"] for line in policy["entries"]] == ["", "", "a till takes no more", "", ""]
 
 
 def test_a_draft_without_its_signs_is_a_policy_file(capsys, tmp_path):

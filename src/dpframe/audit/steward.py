@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from dpframe.api import protect
 from dpframe.errors import DpFrameError, InvalidArgument
-from dpframe.plan.policy import LIMITS, Policy
+from dpframe.plan.policy import LIMITS, Listed, Policy
 from dpframe.plan.steps import Rows
 from dpframe.plan.types import counted, listed
 
@@ -202,6 +202,29 @@ def drifted(table: pl.DataFrame, before: Mapping[str, pl.DataType]) -> Iterator[
             yield f"ERROR {name!r}: the table has no such column any more"
         elif table.schema[name] != dtype:
             yield f"ERROR {name!r}: its type is {table.schema[name]}, and was {dtype}. Read it as before"
+
+
+class Described(NamedTuple):
+    """An entry of a policy file in words."""
+
+    entry: str
+    value: str
+    a_call_may: str
+    because: str
+
+
+def described(policy: Policy) -> Iterator[Described]:
+    """Each entry of a policy file in words, for a catalogue: nothing of the data is in it."""
+    entries = [(name, name, entry) for name, entry in policy.entries.items()]
+    entries += [(f"bounds of {column!r}", column, entry) for column, entry in policy.bounds.items()]
+    entries += [(f"keys of {column!r}", column, entry) for column, entry in policy.keys.items()]
+    for words, name, entry in entries:
+        said = entry.value.values if isinstance(entry.value, Listed) else entry.value
+        value = said.typed if isinstance(said, Rows) else listed(said) if isinstance(said, (list, tuple)) else str(said)
+        stricter = "not change it" if words in ("unit", "people", "neighbors") else "be stricter"
+        yield Described(words, value, "change it" if entry.default else stricter, policy.because.get(name, ""))
+    for name, cap in policy.caps.items():
+        yield Described(f"most of one {name}", f"ε = {cap.epsilon:g}, δ = {cap.delta:g}", "be stricter", "")
 
 
 def rows_of(policy: Policy, table: pl.DataFrame) -> int:

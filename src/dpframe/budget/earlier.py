@@ -67,7 +67,12 @@ def check_same(earlier: Entry, body: Fields) -> None:
         return
     lines = list(differences(earlier.body["plan"] or {}, body["plan"] or {}))
     places, corrects = "\n".join(f"  {line}" for line in lines), any(line.startswith("data") for line in lines)
-    more = f" If it corrects that one: name='...', supersedes={earlier.name!r}, because='...'." if corrects else ""
+    more = (
+        f" If it corrects that one: name='...', supersedes={earlier.name!r}, because='...'. If the files were "
+        f"only copied or touched, the stored answer is budget.answer({earlier.name!r})."
+        if corrects
+        else ""
+    )
     raise ReleaseMismatch(
         f"{earlier.name!r} is the name of another release, charged at {earlier.when:%Y-%m-%d %H:%M} UTC. They "
         f"differ in (before, now):\n{places}\nNothing was spent. Give this release another name: name='...'.{more}"

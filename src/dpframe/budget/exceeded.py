@@ -8,7 +8,7 @@ from fractions import Fraction
 from dpframe.budget.losses import Loss
 from dpframe.errors import InvalidArgument
 from dpframe.theory.formulas.loss import zcdp_to_epsilon
-from dpframe.usage import is_integer, warn
+from dpframe.usage import is_integer, nearest, warn
 
 MOST_EPSILON = 10
 MOST_DELTA = Fraction(1, 1000)
@@ -128,6 +128,17 @@ def second_budget(others: Sequence[str], subject: str) -> str:
         f"This ledger has another budget about {subject}: {names}. What both spend adds up, and neither limit holds "
         f"for these people. If they are the same people, pay from the one budget: ledger.budget({others[0]!r})."
     )
+
+
+def no_budget(name: str, others: Sequence[str]) -> str:
+    """The message that a ledger has no budget of this name, with those that it has.
+
+    >>> no_budget("ordrs", ["orders"]).partition(" To make")[0]
+    "There is no budget 'ordrs' yet; this ledger has 'orders'. Did you mean 'orders'?"
+    """
+    have = f"; this ledger has {', '.join(map(repr, others))}" if others else ""
+    line = f"ledger.budget({name!r}, epsilon=1.0)"
+    return f"There is no budget {name!r} yet{have}.{nearest(name, others)} To make it, give its limit: {line}."
 
 
 def exceeded(charged: Loss, limit: Loss, remaining: Loss) -> str:

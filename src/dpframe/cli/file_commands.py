@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from dpframe import dpframe_check
-from dpframe.audit.steward import check, draft, drifted, read_table, rows_of
+from dpframe.audit.steward import check, described, draft, drifted, read_table, rows_of
 from dpframe.cli.commands import DAMAGED, Said, add
+from dpframe.plan import render_text
 from dpframe.plan.policy import Policy
+from dpframe.safe_text import visible
 
 
 def add_policy(verbs: Any) -> None:
@@ -24,6 +26,10 @@ def add_policy(verbs: Any) -> None:
         "an earlier table: end with 1 if one of its columns is missing or has another type, as a unit that became text"
     )
     check_it.add_argument("--like", metavar="TABLE", help=about)
+    show_it = add(
+        verbs, "show", "what policy files say, entry by entry: for people, or with --json for a catalogue", _show
+    )
+    show_it.add_argument("policies", nargs="+", metavar="policy", help="policy files, TOML")
     about = "a first draft of a policy file, from the names and types of a table's columns; no value is read"
     for command in (check_it, add(verbs, "new", about, _new)):
         command.add_argument("table", help="a CSV or Parquet file")
@@ -40,6 +46,18 @@ def _check(asked: Any) -> Said:
         errors.append(f"ERROR {rows:,} rows have a unit, fewer than --min-rows {asked.min_rows:,}")
     lines, usable = [*lines, *errors], usable and not errors
     return Said("\n".join(lines), {"lines": lines, "usable": usable}, 0 if usable else DAMAGED)
+
+
+def _show(asked: Any) -> Said:
+    """What each file says, entry by entry."""
+    data, texts = [], []
+    for policy in map(Policy, asked.policies):
+        said = [line._asdict() for line in described(policy)]
+        data.append({"file": policy.name, "sha256": policy.sha256, "entries": said})
+        rows = [[visible(str(cell)) for cell in line] for line in described(policy)]
+        table = render_text(["entry", "value", "a call may", "because"], rows)
+        texts.append(f"{visible(policy.name)}, sha256 {policy.sha256[:12]}\n{table}")
+    return Said("\n\n".join(texts), {"policies": data})
 
 
 def _new(asked: Any) -> Said:

@@ -178,11 +178,17 @@ class Record:
         """The end of the message that a night has too little left: when nights begin or end, and what is left."""
         pace = self.pace
         if self.closed is not None:
-            return f"this allowance was closed at {self.closed:%Y-%m-%d %H:%M} UTC."
+            return (
+                f"this allowance was closed at {self.closed:%Y-%m-%d %H:%M} UTC. Take another part under a new name: "
+                "budget.allocate(name='...', epsilon=...)."
+            )
         if night < 0:
             return f"the first {pace.word} begins at {pace.begins(0):%Y-%m-%d %H:%M} UTC."
         if pace.endless:
-            return f"{remaining} is left of this allowance, which is {self.limit}."
+            return (
+                f"{remaining} is left of this allowance, which is {self.limit}. Ask for less; or the holder of another "
+                "part moves some of it here: part.transfer('...', epsilon=...)."
+            )
         if night >= pace.nights and not pace.carry:
             return (
                 f"the last of {pace.nights} {pace.word}s ended at {pace.begins(pace.nights):%Y-%m-%d %H:%M} UTC. To "

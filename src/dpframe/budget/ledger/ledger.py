@@ -15,7 +15,7 @@ from dpframe.budget import account
 from dpframe.budget.accountants import accountant_named, read_limit
 from dpframe.budget.caps import begun, changed, read_caps, replaced
 from dpframe.budget.entries import GENESIS, Charge, Entry, as_read_now, canonical, loss_of, sealed, texts_of
-from dpframe.budget.exceeded import read_min_units, warn_of_weak
+from dpframe.budget.exceeded import no_budget, read_min_units, warn_of_weak
 from dpframe.budget.ledger.export import exported, read_since
 from dpframe.budget.ledger.witness import Witness
 from dpframe.budget.losses import Loss, Terms
@@ -23,7 +23,7 @@ from dpframe.budget.names import Payer, check_plain, is_near, is_text
 from dpframe.errors import BudgetMismatch, InvalidArgument, InvalidPrice, LedgerDamaged, UnsupportedOperation
 from dpframe.fields import FieldDict
 from dpframe.safe_text import visible
-from dpframe.usage import LEDGER, Hints, check_flags, explains, nearest
+from dpframe.usage import LEDGER, Hints, check_flags, explains
 
 if TYPE_CHECKING:
     from dpframe.budget.ledger.store import Store
@@ -120,12 +120,7 @@ class Ledger(Hints):
             check_plain(name)
             self._check_near(name, create=create)
         if state is None and typed is None:
-            others = self.budgets()
-            have = f"; this ledger has {', '.join(map(repr, others))}" if others else ""
-            raise InvalidPrice(
-                f"There is no budget {name!r} yet{have}.{nearest(name, others)} To make it, give its limit: "
-                f"ledger.budget({name!r}, epsilon=1.0)."
-            )
+            raise InvalidPrice(no_budget(name, self.budgets()))
         least = read_min_units(min_units)
         if state is None and typed is not None:
             warn_of_weak(typed[1], least, f"ledger.budget({name!r}, {{}})")
@@ -249,6 +244,7 @@ class Ledger(Hints):
         with self._store.transaction(write=True) as connection:
             self._store._one_at_a_time(connection)
             self._store.check_charged_here(connection)
+            self._store.check_steward(connection, f"ledger.budget({name!r}, ...)")
             check_known(connection, known)
             if connection.execute(sa.select(BUDGETS.c.name).where(BUDGETS.c.name == name)).first() is not None:
                 return

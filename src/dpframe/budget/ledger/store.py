@@ -211,6 +211,12 @@ class Store:
         connection.execute(sa.select(BUDGETS.c.name).order_by(BUDGETS.c.name).with_for_update()).all()
         return int(row.format)
 
+    def check_steward(self, connection: sa.Connection, call: str) -> None:
+        """Check that who is here may make budgets. Errors: UnsupportedOperation."""
+        role = self.role(connection)
+        if role is not None:
+            raise UnsupportedOperation(f"{role!r} may not make budgets in this ledger. Its steward types {call}.")
+
     def role(self, connection: sa.Connection) -> str | None:
         """Who spends, where the database says it; None where whoever may charge a budget may also make one."""
         return None
