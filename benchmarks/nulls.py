@@ -1,8 +1,10 @@
 """How often comparisons reject where nothing differs: `python benchmarks/nulls.py [PAIRS] [WORDS]`.
 
 Each of 2,000 pairs of groups is one repeat: two samples of one law, in one release of all groups. Printed are the parts
-of the p-values that are at most 0.05 and at most 0.01: a right test has these at most, but for chance, which is marked.
-The last lines are the same of `compare` with one group, whose corrected p-values reject in that part of the releases.
+of the p-values that are at most 0.05 and at most 0.01: a right test has these at most, but for chance. In brackets, of
+means and rates, those of the test that people use without noise, by both variances. More than chance explains is marked
+where that test has no more either. The last lines are the same of `compare` with one group, whose corrected p-values
+reject in that part of the releases.
 
 Words choose statistics ("mean", "rate", "count", "sum", "std", "ratio", "compare"), shapes, sizes such as 30/1000, and
 prices such as e=1.
@@ -72,7 +74,17 @@ def of_pairs(statistic, sizes, epsilon, found, pairs, draw):
         return None
     first, second = ([at[k + i] for k in both] for i in (0, 1))
     p = Differences(numbers, numbers.outputs[0], first, second, apart=True).p_values
-    return p[~np.isnan(p)]
+    usual = without_noise(table, np.array(both)) if statistic.startswith(("mean", "rate")) else None
+    return p[~np.isnan(p)], usual
+
+
+def without_noise(table, groups):
+    """How many standard errors apart the exact means of each group and the next are."""
+    by = table.group_by("g").agg(pl.len(), m=pl.col("y").cast(float).mean(), v=pl.col("y").cast(float).var()).sort("g")
+    number, mean, variance = (by[name].to_numpy() for name in ("len", "m", "v"))
+    spread = np.sqrt(variance[groups] / number[groups] + variance[groups + 1] / number[groups + 1])
+    apart = np.abs(mean[groups] - mean[groups + 1])
+    return np.divide(apart, spread, out=np.zeros(len(groups)), where=spread > 0)
 
 
 def compared(statistic, size, epsilon, releases, draw):
@@ -87,12 +99,13 @@ def compared(statistic, size, epsilon, releases, draw):
     return np.array([1.0 if one is None else one for one in least])
 
 
-def line(words, p):
+def line(words, p, usual=None):
     parts = []
-    for level in (0.05, 0.01):
-        spread = np.sqrt(level * (1 - level) / len(p))
-        part = np.mean(p <= level)
-        parts.append(f"{part:.4f}{'!' if part > level + 4 * spread else ' '}")
+    for level, errors in ((0.05, 1.96), (0.01, 2.576)):
+        most = level + 4 * np.sqrt(level * (1 - level) / len(p))
+        part, other = np.mean(p <= level), 0.0 if usual is None else np.mean(usual > errors)
+        beside = "" if usual is None else f" ({other:.4f})"
+        parts.append(f"{part:.4f}{'!' if part > most and other <= most else ' '}{beside}")
     print(f"{words:40} {len(p):5}  {'  '.join(parts)}", flush=True)
 
 
@@ -110,10 +123,10 @@ def main(pairs: int = 2000, *words: str) -> None:
                 continue
             for epsilon in prices:
                 for found in (False, True) if min(size) >= 300 or (min(size) >= 30 and epsilon >= 1) else (False,):
-                    p = of_pairs(statistic, size, epsilon, found, pairs, draw)
-                    if p is not None and len(p):
+                    tested = of_pairs(statistic, size, epsilon, found, pairs, draw)
+                    if tested is not None:
                         keys = "found" if found else "listed"
-                        line(f"{statistic}, {size[0]}/{size[1]}, {epsilon:g}, {keys}", p)
+                        line(f"{statistic}, {size[0]}/{size[1]}, {epsilon:g}, {keys}", *tested)
     if not words or "compare" in words:
         for statistic in ("rate 20%", "mean of normal", "mean of lognormal", "count"):
             for size, epsilon in ((30, 1), (300, 1), (300, 10)):

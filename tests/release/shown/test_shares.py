@@ -14,6 +14,7 @@ from dpframe.errors import (
     UnsupportedOperation,
     WrongCall,
 )
+from dpframe.release.accuracy import combinations
 
 PEOPLE = pd.DataFrame({"id": range(60), "a": ["x", "y"] * 30, "b": ["p"] * 54 + ["q"] * 6})
 KEYS = {"a": ["x", "y"], "b": ["p", "q", "r"]}
@@ -40,6 +41,27 @@ def test_shares_of_counts_are_between_0_and_1_and_add_up(within):
             if not line["share"].null_count():
                 assert line["share"].sum() == pytest.approx(1)
     assert negative
+
+
+@pytest.mark.parametrize("within", [(), "a"])
+def test_the_total_of_many_shares_is_added_up_once(within, monkeypatch):
+    """Else 100,000 groups need as many numbers, squared: more than fit into memory."""
+    sizes, asked = [], []
+    quotients, intervals = combinations.Combinations.quotients, combinations.intervals
+
+    def noted(self, over, under):
+        sizes.append(under.size)
+        found = quotients(self, over, under)
+        each = quotients(self, over, np.tile(under, (len(over), 1)))
+        assert all(np.allclose(one, other, equal_nan=True) for one, other in zip(found, each, strict=True))
+        return found
+
+    monkeypatch.setattr(combinations, "intervals", lambda *said, **more: asked.append(1) or intervals(*said, **more))
+    monkeypatch.setattr(combinations.Combinations, "quotients", noted)
+    out = protected().group_by("a", "b", keys=KEYS).count().release(epsilon=20)
+    out.share(within=within)
+    assert sum(sizes) == 6
+    assert len(asked) == 1
 
 
 def test_a_share_that_could_be_anything_is_missing():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -29,7 +30,7 @@ class Combinations:
     output: ReleasedColumn
     alpha: float
 
-    @property
+    @cached_property
     def shown(self) -> Floats:
         """The shown number of each group, in ticks for times; NaN for a missing one."""
         return _floats(self.numbers.shown, self.output.name)
@@ -57,7 +58,8 @@ class Combinations:
     def quotients(self, over: Places, under: Places) -> tuple[Floats, Floats, Floats]:
         """One group over a sum of groups: value, lower and upper end; NaN where the divisor may be 0.
 
-        Input:  over: a group for each quotient; under: the groups of its divisor, quotients by groups
+        Input:  over: a group for each quotient; under: the groups of its divisor, quotients by groups; or one row,
+                if all have the same divisor
         Bound:  the true quotient r makes the sum A - r·B of its groups 0 without noise. So the interval holds every r
                 for which that weighted sum of the released groups is within its length: a quadratic inequality in r
         Source: Fieller 1954, "Some problems in interval estimation"; the lengths are those of `sums`
@@ -66,7 +68,8 @@ class Combinations:
         length, apart = np.maximum(down, up), self._apart
         a, b = drawn[over], drawn[under].sum(axis=1)
         own, shared = length[under], length[under].sum(axis=1)
-        one, inside = length[over], (under == over[:, None]).any(axis=1)
+        one = length[over]
+        inside = np.isin(over, under) if len(under) == 1 else (under == over[:, None]).any(axis=1)
         squares = one**2, np.where(inside, apart * one**2, 0.0) + (1 - apart) * one * shared, self._square(own)
         ends = quotient_ends(a, b, squares)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -77,7 +80,7 @@ class Combinations:
     def _apart(self) -> float:
         return float(self.numbers.noise.apart(self.output))
 
-    @property
+    @cached_property
     def _lengths(self) -> tuple[Floats, Floats, Floats]:
         """The drawn numbers, and how far their intervals reach down and up."""
         numbers = replace(self.numbers, long=self.numbers.drawn, before=None, lifted=False, suppression=None)

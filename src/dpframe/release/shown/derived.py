@@ -147,7 +147,7 @@ class Derives(Compares[Table_co]):
             )
         values = np.full((3, numbers.long.height), np.nan)
         for rows in self._lines(names):
-            values[:, rows] = found.quotients(rows, np.broadcast_to(rows, (len(rows), len(rows))))
+            values[:, rows] = found.quotients(rows, rows[None])
             if known_nonnegative(output) and np.isfinite(values[0, rows]).all():
                 values[0, rows] = np.minimum(
                     nonnegative(values[:1, rows])[0], 1.0
