@@ -23,6 +23,24 @@ def seen():
     stop()
 
 
+def test_a_series_is_told_at_its_whole_price(tmp_path, seen, caplog):
+    """So the prices that were told add up to what was spent. Its nights have none."""
+    budget = dp.Ledger(tmp_path / "a.sqlite").budget("visits", epsilon=1)
+    asked(budget).release(epsilon=0.25)
+    with caplog.at_level("INFO", logger="dpframe"):
+        for night in ("2026-03-01", "2026-03-02", "2026-03-02"):
+            series = budget.series("s", every="1d", horizon=3, epsilon=0.5, unit_periods=1, start="2026-03-01")
+            series.add(asked(budget), night)
+    charged = [event for event in seen if event.what == "charged"]
+    assert [(event.name, event.price.epsilon) for event in charged[1:]] == [
+        ("series s", 0.5),
+        ("s 2026-03-01", 0),
+        ("s 2026-03-02", 0),
+    ]
+    assert sum(event.price.epsilon for event in charged) == budget.spent.epsilon
+    assert caplog.records[0].getMessage() == "visits, series s: charged ε = 0.5 for all of its periods"
+
+
 def asked(budget, rows=ROWS):
     return dp.protect(rows, unit="id", budget=budget, max_rows=2).sum("x", bounds=(0, 100))
 
@@ -81,8 +99,8 @@ def test_series_allowances_and_tune_are_told(seen):
     count = dp.protect(ROWS, unit="id", budget=budget).count(max_rows=2)
     series.add(count, period="2026-01-01")
     count.tune({"max_rows": [1, 2]}, epsilon=0.1)
-    assert [event.what for event in seen] == ["charged", "released"] * 3
-    assert [event.name for event in seen][2:4] == ["daily 2026-01-01"] * 2
+    assert [event.what for event in seen] == ["charged", "released", "charged", *["charged", "released"] * 2]
+    assert [event.name for event in seen][2:5] == ["series daily", *["daily 2026-01-01"] * 2]
 
 
 def test_nothing_is_logged_where_nobody_configured_it(capfd):

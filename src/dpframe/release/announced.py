@@ -21,8 +21,9 @@ class Event(NamedTuple):
     """One step of a release: public facts alone, none of data.
 
     `what` is "charged", "released" (its table is stored), "failed" (after the charge) or "stored" (an earlier answer
-    was read, for free). `budget` is the name of the budget in its ledger, `name` that of the release, `number` that of
-    its charge, and `seconds` the time since the charge, which may depend on the rows.
+    was read, for free). A series is charged once, at its whole price, and its periods at 0. `budget` is the name of the
+    budget in its ledger, `name` that of the release, `number` that of its charge, and `seconds` the time since the
+    charge, which may depend on the rows.
     """
 
     what: str

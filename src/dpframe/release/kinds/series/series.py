@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,6 +16,7 @@ from dpframe.errors import InvalidArgument, LedgerUnavailable, UnsupportedOperat
 from dpframe.fields import Fields
 from dpframe.plan import Question
 from dpframe.release.accuracy import check_alpha
+from dpframe.release.announced import announce
 from dpframe.release.certificate import charged_facts
 from dpframe.release.kinds.series.answer import Measured, Reading, measured, packed_blocks, unpacked_blocks
 from dpframe.release.kinds.series.calendar import Calendar
@@ -43,7 +43,6 @@ from dpframe.release.shown import fixed_words
 from dpframe.usage import Hints
 
 _TURNS = 100  # attempts to add a period while other processes add periods
-_LOG = logging.getLogger("dpframe")
 
 
 @dataclass(frozen=True)
@@ -217,7 +216,8 @@ class Series(Hints):
             query, name = f"series {self._name!r}: every {settings.every}", _opening(self._name)
             files = under_policy([question], self._budget, loss)
             entry = self._budget.open(loss, subject_of(question), query, name=name, plan=plan, opens=opens, **files)
-            _LOG.info("series %r is open: %s for all of its periods", self._name, loss)
+            receipt = Receipt(entry.number, entry.when, loss, self._budget.remaining)
+            announce("charged", self._budget, receipt, name, f"charged {loss} for all of its periods")
         opening = _Opening.of(entry)  # perhaps that of another process
         number, terms = opening.calendar.number(period), self._budget.terms
         opening.noise.shapes.part_of(number)
