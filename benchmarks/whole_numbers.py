@@ -53,7 +53,7 @@ def errors(data: pl.DataFrame, column: str, statistic: str, bounds: tuple[int, i
     number = pl.col(column).cast(float)
     exact = {"mean": number.mean(), "std": number.std(), "corr": pl.corr(number, "beside")}[statistic]
     true = data.group_by("group").agg(exact.alias("true")).join(released, on="group")
-    return float(np.sqrt(np.mean((true["x"] - true["true"]).to_numpy() ** 2)))
+    return float(np.sqrt(np.nanmean((true["x"] - true["true"]).to_numpy() ** 2)))
 
 
 def main(groups: int) -> None:
