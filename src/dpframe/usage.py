@@ -400,6 +400,17 @@ def is_integer(value: object, least: int | None = None, most: int | None = None)
     return bool((least is None or value >= least) and (most is None or value <= most))
 
 
+def is_list(values: object) -> TypeGuard[Iterable[Any]]:
+    """Whether these are several values: no text, no dict and no table, which would be gone through by its columns."""
+    several = isinstance(values, Iterable) and not hasattr(values, "columns")
+    return several and not isinstance(values, str | bytes | Mapping)
+
+
+def one_by_one(values: Iterable[object]) -> list[Any]:
+    """The values, and those of lists and tuples among them."""
+    return [x for value in values for x in (value if isinstance(value, list | tuple) else [value])]
+
+
 def check_flags(sentence: str, *flags: object) -> None:
     """Errors: InvalidArgument with this sentence where one of these is neither True nor False."""
     if not all(isinstance(flag, bool) for flag in flags):

@@ -42,7 +42,7 @@ from dpframe.plan.keys import Key, Keys
 from dpframe.plan.statistics.base import Named
 from dpframe.plan.steps import Step, check_limit
 from dpframe.plan.steps.rewrites import WithColumns
-from dpframe.usage import STEPS, is_integer, nearest
+from dpframe.usage import STEPS, is_integer, is_list, nearest, one_by_one
 
 _RANKS = 10**6  # the largest denominator of a rank
 _MISSPELT = 2  # with more unknown names than this, they are taken for values of a column
@@ -79,10 +79,9 @@ def read_names(values: Iterable[object], call: str, columns: Sequence[str] | Map
             misspelt; the table refuses these
     """
     flat: list[object] = []
-    for value in values:
-        for one in value if isinstance(value, (list, tuple)) else [value]:
-            selector = isinstance(one, pl.Expr) and isinstance(columns, Mapping)
-            flat.extend((read_several(one, call, columns) if selector else None) or [one])  # type: ignore[arg-type]
+    for one in one_by_one(values):
+        selector = isinstance(one, pl.Expr) and isinstance(columns, Mapping)
+        flat.extend((read_several(one, call, columns) if selector else None) or [one])  # type: ignore[arg-type]
     names = tuple(read_name(value, call) for value in flat)
     if sum(name not in columns for name in names) > _MISSPELT:
         raise UnknownColumn(
@@ -229,7 +228,7 @@ def read_bounds(value: object, call: str) -> Bounds | Auto | None:
             f"{call}: bounds are a pair, such as (0, 100), or dp.Auto(). Several columns are a list: "
             f"{call.partition('(')[0]}(['x', {value!r}])."
         )
-    if isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable) or len(pair := tuple(value)) != 2:
+    if not is_list(value) or len(pair := tuple(value)) != 2:
         raise InvalidBounds(f"{call}: bounds are a pair, such as (0, 100), or dp.Auto().")
     lower, upper = pair
     if lower is None or upper is None:
@@ -243,7 +242,7 @@ def read_values(values: object, call: str) -> tuple[Any, ...] | None:
     """Values of a column in a list, or None."""
     if values is None:
         return None
-    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable) or hasattr(values, "columns"):
+    if not is_list(values):
         raise InvalidArgument(f"{call}: keys= is a list of values.")
     read = tuple(plain(value) for value in in_order(values))
     warn_of_computed_keys(values, call)
@@ -296,7 +295,7 @@ def read_columns(
                 f"{call}({name}={value!r}): is this the column, or a text? Type {name}=dp.col({value!r}) for the "
                 f"values of the column, {name}=dp.lit({value!r}) for a text that is the same in all rows."
             )
-    flat = [x for value in unnamed for x in (value if isinstance(value, (list, tuple)) else [value])]
+    flat = one_by_one(unnamed)
     if wrong := [value for value in flat if not isinstance(value, (Expr, pl.Expr))]:
         raise WrongCall(
             f"{call}: what has no name is an expression, such as (dp.col('x') * 2).alias('double'), not "
@@ -322,7 +321,7 @@ def read_by(
     Input:  by: columns and expressions; named: expressions, or columns, by the names of their keys
     Output: the step that writes them; the names of all; the names of columns that are keys now, and were others before
     """
-    flat = [x for value in by for x in (value if isinstance(value, (list, tuple)) else [value])]
+    flat = one_by_one(by)
     for name, value in named.items():
         if not isinstance(value, (Expr, pl.Expr, str)):
             near = nearest(name, ("keys", "other", "min_units", "limits", *OwnLimits.__annotations__))
@@ -389,7 +388,7 @@ def _is_one_of(name: str, values: Iterable[Any]) -> Expr:
 
 def read_points(values: object, call: str) -> list[tuple[str, Any]]:
     """Different numbers or times in a list, each with its label: `50`, `2.5`, `2024-01-31`. Errors: InvalidArgument."""
-    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable) or hasattr(values, "columns"):
+    if not is_list(values):
         raise InvalidArgument(f"{call}: points= is a list of values, such as points=[10, 20, 50].")
     points = [plain(value) for value in in_order(values)]
     if not points:

@@ -24,7 +24,7 @@ from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, WrongT
 from dpframe.plan import Aggregate, Auto, Bounds, Kind, Layout, kind, show
 from dpframe.plan.statistics import Count, Mean, Missing, Quantile, Std
 from dpframe.plan.totals import without_bounds
-from dpframe.usage import explains
+from dpframe.usage import explains, is_list
 
 _QUARTILES = (0.25, 0.5, 0.75)
 _NUMBERS = (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL)
@@ -249,7 +249,7 @@ def _own(frame: AskedFrame[Any], name: str) -> Bounds | None:
 
 def _ranks(percentiles: object) -> tuple[Fraction, ...]:
     """Ranks between 0 and 1, in order. Errors: InvalidArgument."""
-    if isinstance(percentiles, (str, bytes, Mapping)) or not hasattr(percentiles, "__iter__"):
+    if not is_list(percentiles):
         raise InvalidArgument("describe: percentiles= is a list of ranks between 0 and 1, such as [0.1, 0.5, 0.9].")
     ranks = sorted(read_rank(rank) for rank in percentiles)
     if len(set(ranks)) < len(ranks) or {0, 1} & set(ranks):

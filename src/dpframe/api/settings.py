@@ -7,6 +7,7 @@ from typing import Any
 from dpframe.budget import Allowance, Budget, Ledger, PartBudget
 from dpframe.engine import set_most
 from dpframe.errors import BudgetMismatch, BudgetRequired, InvalidArgument, kind_of
+from dpframe.plan import real
 from dpframe.release import Account, spent_by
 from dpframe.usage import door
 
@@ -72,8 +73,7 @@ def set_memory(gib: float | None) -> None:
     >>> set_memory(2)
     >>> set_memory(None)
     """
-    is_number = isinstance(gib, (int, float)) and not isinstance(gib, bool)
-    if gib is not None and not (is_number and 0 < gib < 2**20):
+    if gib is not None and not 0 < (real(gib) or 0) < 2**20:
         raise InvalidArgument("set_memory: give GiB, such as dp.set_memory(2), or None.")
     set_most(None if gib is None else int(gib * 2**30))
 

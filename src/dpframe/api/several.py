@@ -13,7 +13,7 @@ from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument
 from dpframe.plan.steps import Concat
 from dpframe.release import Account, Batch, batch_of
-from dpframe.usage import door, explained
+from dpframe.usage import door, explained, is_list
 
 
 @door
@@ -34,9 +34,7 @@ def concat(frames: Iterable[PrivateFrame[Table_co]]) -> PrivateFrame[Table_co]:
     >>> year.sum("spend", bounds=(0, 10), max_rows=2).sensitivity["spend"].l1
     20
     """
-    members: list[PrivateFrame[Table_co]] = (
-        list(frames) if isinstance(frames, Iterable) and not isinstance(frames, (str, bytes)) else []
-    )
+    members: list[PrivateFrame[Table_co]] = list(frames) if is_list(frames) else []
     if not members or not all(isinstance(frame, PrivateFrame) for frame in members):
         raise InvalidArgument("concat: give a list of protected frames, such as dp.concat([january, february]).")
     first, *more = members

@@ -28,7 +28,7 @@ from dpframe.plan.types import (
     show,
     ticks,
 )
-from dpframe.usage import check_flags
+from dpframe.usage import check_flags, is_list
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Intervals:
         call: str = "cut",
     ) -> Intervals:
         """Check the edges (finite, strictly increasing, at least two) and the labels (one for each interval)."""
-        if isinstance(edges, (str, bytes)) or not hasattr(edges, "__iter__"):
+        if not is_list(edges):
             raise InvalidArgument(
                 f"{call}: bins are a list of edges, such as [0, 18, 65]; a number of bins would "
                 "have to be placed by looking at the data."
@@ -71,8 +71,7 @@ class Intervals:
             raise InvalidArgument(f"{call}: bins are all numbers, or all times of one kind.")
         if len(points) < 2 or any(a >= b for a, b in pairwise(points)):
             raise InvalidArgument(f"{call}: bins need at least two edges, each above the one before.")
-        if not isinstance(right, bool) or not isinstance(closed_ends, bool):
-            raise InvalidArgument(f"{call}: right= and include_lowest= are True or False.")
+        check_flags(f"{call}: right= and include_lowest= are True or False.", right, closed_ends)
         return cls(points, _labels(points, labels, right, closed_ends, call), right, closed_ends)
 
     def edges_of(self, dtype: DType, call: str) -> list[int] | list[float]:

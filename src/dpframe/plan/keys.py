@@ -35,7 +35,7 @@ from dpframe.plan.types import (
     time_unit,
     zone_of,
 )
-from dpframe.usage import warn
+from dpframe.usage import is_list, warn
 
 _LIBRARIES = {"pandas": "pandas", "polars": "Polars", "numpy": "NumPy", "pyarrow": "PyArrow", "modin": "Modin"}
 _WORDS = {"ndarray": "array"}
@@ -219,7 +219,7 @@ def _own_keys(domain: ColumnDomain) -> tuple[Scalar | None, ...] | None:
 
 
 def _level(values: object, domain: ColumnDomain, name: str, call: str) -> tuple[Scalar | None, ...]:
-    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+    if not is_list(values):
         raise InvalidArgument(f"{call}: the keys of {name!r} are a list of values, such as ['a', 'b'].")
     level = _column(tuple(in_order(values)), domain, name, call)
     if not level:
@@ -326,7 +326,7 @@ def _check_moment(value: dt.datetime, dtype: Any, what: str) -> None:
 
 
 def _rows(keys: object, by: Sequence[str], domain: Sequence[ColumnDomain], call: str) -> tuple[Key, ...]:
-    if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable):
+    if not is_list(keys):
         raise InvalidArgument(f"{call}: keys= is a dict of lists, a list of tuples or a public dataframe.")
     tuples = in_order(keys)
     if not all(isinstance(row, (tuple, list)) and len(row) == len(by) for row in tuples):

@@ -25,9 +25,9 @@ from dpframe.fields import FieldDict, Fields
 from dpframe.plan.bins import check_interval
 from dpframe.plan.columns import Bounds, Cap, ColumnDomain, Limits, Lock
 from dpframe.plan.steps import Rows, check_limit
-from dpframe.plan.types import Kind, kind, show
+from dpframe.plan.types import Kind, kind, real, show
 from dpframe.theory.formulas.sensitivity import Relation
-from dpframe.usage import Hints, nearest
+from dpframe.usage import Hints, is_integer, nearest
 
 LIMITS = ("max_rows", "max_groups", "max_rows_per_group")
 _ENTRIES = ("unit", "people", "neighbors", *LIMITS, "min_units", "bounds", "keys", "because", "caps")
@@ -259,7 +259,7 @@ class _Reading:
                     raise self.refused("neighbors is 'add-remove' or 'replace', and no call may change it.")
                 return Entry(value)
         entry = self._open(name, value)
-        if isinstance(entry.value, bool) or not isinstance(entry.value, int):
+        if not is_integer(entry.value):
             raise self.refused(f"{name} is a whole number, as in {name} = 20.")
         return entry._replace(value=check_limit(entry.value, f"{self.path.name}: {name}"))
 
@@ -320,7 +320,7 @@ class _Reading:
         self._known(said, ("epsilon", "delta"), f"part of caps.{name}", "Parts")
         epsilon: Any = said.get("epsilon")
         delta: Any = said.get("delta", 0.0)
-        numbers = all(isinstance(x, (int, float)) and not isinstance(x, bool) and isfinite(x) for x in (epsilon, delta))
+        numbers = all(real(x) is not None and isfinite(x) for x in (epsilon, delta))
         if not numbers or not (epsilon > 0 and 0 <= delta < 1):
             raise self.refused(
                 f"caps.{name} is a price, as in {name} = {{epsilon = 0.5, delta = 1e-7}}: epsilon is above 0, and "

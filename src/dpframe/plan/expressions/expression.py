@@ -28,7 +28,7 @@ from dpframe.plan.types import (
     real,
 )
 from dpframe.safe_text import visible
-from dpframe.usage import Hints, door
+from dpframe.usage import Hints, door, is_list
 
 _EXPONENTS = 64  # a larger power is null or infinite for nearly every number
 _SQUARE_ROOT = 0.5
@@ -260,7 +260,7 @@ class Expr(Hints):
 
     def is_in(self, values: Iterable[object]) -> Expr:
         """Whether a value is one of those listed. Input: values, a list of them."""
-        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        if not is_list(values):
             raise InvalidArgument("is_in takes a list of values.")
         scalars = [plain(v) for v in in_order(values)]
         for value in scalars:

@@ -11,7 +11,7 @@ from dpframe.plan.expressions.choices import case, coalesced
 from dpframe.plan.expressions.expression import Expr, node_of
 from dpframe.plan.nodes import Call, Literal, Name, Node
 from dpframe.plan.types import check_text, real
-from dpframe.usage import Hints, door
+from dpframe.usage import Hints, door, one_by_one
 
 _LONGEST = 10**9  # numbers of a part of a duration
 
@@ -102,7 +102,7 @@ def duration(*, weeks: float = 0, days: float = 0, hours: float = 0, minutes: fl
 
 def _operands(values: Iterable[object], call: str, line: str) -> tuple[Node, ...]:
     """The columns and values of a function of several; lists of them too."""
-    flat = [x for value in values for x in (value if isinstance(value, (list, tuple)) else [value])]
+    flat = one_by_one(values)
     if not flat:
         raise InvalidArgument(f"{call}: name at least one column: {line}.")
     return tuple(Name(x) if isinstance(x, str) else node_of(x) for x in flat)

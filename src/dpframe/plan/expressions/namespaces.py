@@ -12,7 +12,7 @@ from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.hints import CALENDAR, PIECES, TEXT
 from dpframe.plan.operations import TOTALS, WHITE_SPACE, Ends, Every, Form, Pattern
 from dpframe.plan.types import as_dtype, check_text, real
-from dpframe.usage import Hints
+from dpframe.usage import Hints, check_flags
 
 
 class Called(Protocol):
@@ -261,8 +261,7 @@ class TextNamespace(Hints, Generic[E]):
         it has signs of one; with literal=True nothing is a pattern.
         """
         text = _word(by, "str.split")
-        if not isinstance(literal, bool):
-            raise InvalidArgument("str.split: literal= is True or False.")
+        check_flags("str.split: literal= is True or False.", literal)
         if not literal and len(text) > 1 and not _SIGNS.isdisjoint(text):
             raise UnsupportedOperation(
                 f"str.split: {text!r} has signs of a pattern, and a text is split by characters alone. If just these "

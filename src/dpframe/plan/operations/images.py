@@ -44,6 +44,7 @@ from dpframe.plan.operations.images_of_times import (
 from dpframe.plan.operations.rules import Applied, Image
 from dpframe.plan.operations.windows import is_local
 from dpframe.plan.types import TIMES, Kind, as_held, integer_range, kind
+from dpframe.usage import is_integer
 
 _EXACT = 2**50  # whole numbers below this in size are exact in floats, also after a rounded product
 _SINGLE = 2**24  # the same of floats of 32 bits
@@ -95,7 +96,7 @@ def _constant(domain: ColumnDomain) -> int | None:
     """The one whole number that an expression stands for."""
     values = domain.values
     value = next(iter(values)) if values is not None and len(values) == 1 else None
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return value if is_integer(value) else None
 
 
 def _one_constant(args: Sequence[ColumnDomain]) -> tuple[ColumnDomain, int] | None:

@@ -25,6 +25,7 @@ from dpframe.plan.operations.rules import (
 from dpframe.plan.operations.texts_and_dates import concatenated
 from dpframe.plan.operations.windows import moved
 from dpframe.plan.types import TIMES, Kind, is_wide
+from dpframe.usage import is_integer
 
 
 def _arithmetic(op: Callable[[Any, Any], Any]) -> Rule:
@@ -68,7 +69,7 @@ def _by_constant(bounds_of: Callable[[Bounds, int], Bounds]) -> Rule:
     def rule(asked: Applied) -> ColumnDomain:
         asked.need("integer")
         by = asked["by"]
-        if isinstance(by, bool) or not isinstance(by, int) or not 1 <= by < 2**62:
+        if not is_integer(by, 1, 2**62 - 1):
             raise WrongType(f"{asked.call}: the divisor must be a whole number of at least 1, as in dp.col('x') // 10.")
         wide = is_wide(asked.dtype)
         return ColumnDomain(nw.Int64(), asked.nullable or wide, asked.bounds and bounds_of(asked.bounds, by))

@@ -25,7 +25,7 @@ from dpframe.theory.checks.universes import Universe
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
 from dpframe.theory.framework import Transformation
 from dpframe.theory.spaces import AbsoluteDistance, L1Distance, Metric
-from dpframe.usage import is_integer
+from dpframe.usage import is_integer, is_list
 
 Answer = Any  # of a query; or the distance of two answers, in whatever a metric gives
 Query = Any  # a function of a dataset, a Transformation, a `TableQuery`, or the name of a statistic
@@ -161,7 +161,7 @@ def _records(universe: Records) -> tuple[list[Any], Callable[[list[Any]], Record
         rows = [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         make = type(universe)
         return rows, lambda part: make({n: [r[n] for r in part] for n in names})
-    if isinstance(universe, str | bytes) or not hasattr(universe, "__iter__"):
+    if not is_list(universe):
         raise InvalidArgument(f"universe={universe!r}: give the records to draw from.")
     rows = [r.item() if hasattr(r, "item") else r for r in universe]
     if rows and all(isinstance(r, int | float) for r in rows):

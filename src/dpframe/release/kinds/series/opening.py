@@ -10,6 +10,7 @@ from dpframe.plan import check_names
 from dpframe.release.kinds.series.calendar import Calendar
 from dpframe.release.kinds.series.series import Series
 from dpframe.release.kinds.series.settings import Settings
+from dpframe.usage import check_flags
 
 
 @offered("series")
@@ -33,8 +34,7 @@ def open_series(
         if not isinstance(on, str) or not on:
             raise InvalidArgument("budget.series: on= is the name of the column with the time of a row: on='day'.")
         check_names([on])
-    if not isinstance(enforce, bool):
-        raise InvalidArgument("budget.series: enforce= is True or False.")
+    check_flags("budget.series: enforce= is True or False.", enforce)
     typed = [every, horizon, unit_periods, enforce or None, *price.values()]
     if all(argument is None for argument in typed) and noise == "auto":
         return Series(budget, name, None, start, on)
