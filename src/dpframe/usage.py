@@ -389,7 +389,7 @@ def _texts(values: Any) -> Iterable[str]:
                 yield from _texts(value)
 
 
-def is_integer(value: object, least: int | None = None, most: int | None = None) -> TypeGuard[int]:
+def is_integer(value: object, least: int | None = None, most: float | None = None) -> TypeGuard[int]:
     """Whether a value is an int or an integer of numpy, no bool, and within these limits.
 
     >>> is_integer(np.int8(3), 1), is_integer(True, 1), is_integer(3.0, 1), is_integer(3, 1, 2)
@@ -398,6 +398,14 @@ def is_integer(value: object, least: int | None = None, most: int | None = None)
     if not isinstance(value, int | np.integer) or isinstance(value, bool):
         return False
     return bool((least is None or value >= least) and (most is None or value <= most))
+
+
+def read_whole(value: object, least: int, most: float, sentence: str) -> int:
+    """A whole number within these limits, as `is_integer` has them. Errors: InvalidArgument with this sentence."""
+    number = value[()] if isinstance(value, np.ndarray) else value  # an array without axes is its number
+    if not is_integer(number, least, most):
+        raise InvalidArgument(sentence)
+    return int(number)
 
 
 def is_list(values: object) -> TypeGuard[Iterable[Any]]:

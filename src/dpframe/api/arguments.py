@@ -42,7 +42,7 @@ from dpframe.plan.keys import Key, Keys
 from dpframe.plan.statistics.base import Named
 from dpframe.plan.steps import Step, check_limit
 from dpframe.plan.steps.rewrites import WithColumns
-from dpframe.usage import STEPS, is_integer, is_list, nearest, one_by_one
+from dpframe.usage import STEPS, is_list, nearest, one_by_one, read_whole
 
 _RANKS = 10**6  # the largest denominator of a rank
 _MISSPELT = 2  # with more unknown names than this, they are taken for values of a column
@@ -259,9 +259,7 @@ def read_share(value: object, such_as: str = "2 for twice the part of the price"
 
 def read_ddof(value: object, call: str) -> int:
     """0 or 1, which is taken off the number of values that a variance divides by. Errors: InvalidArgument."""
-    if not is_integer(value, 0, 1):
-        raise InvalidArgument(f"{call}: ddof= is 0 or 1.")
-    return int(value)
+    return read_whole(value, 0, 1, f"{call}: ddof= is 0 or 1.")
 
 
 def read_rank(value: object) -> Fraction:

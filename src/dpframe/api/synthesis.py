@@ -35,7 +35,6 @@ from dpframe.plan import (
     kind,
     lit,
     moment,
-    plain,
     read_keys,
     ticks,
     when,
@@ -49,7 +48,7 @@ from dpframe.plan.steps.features import PerUnit
 from dpframe.plan.tables.synthesis import precisions
 from dpframe.release.kinds.synthesis import SyntheticRelease
 from dpframe.safe_text import visible
-from dpframe.usage import PRICED, explains, is_integer
+from dpframe.usage import PRICED, explains, read_whole
 
 _BINS = 16  # of a column with bounds alone
 _SINGLE = 32  # with at most so many whole numbers between its bounds, each is a bin of its own
@@ -219,12 +218,10 @@ def _mapping(value: object, name: str) -> dict[str, Any]:
 
 
 def _read_rows(rows: object) -> int | None:
-    rows = plain(rows)
     if isinstance(rows, str) and rows == "auto":
         return None
-    if not is_integer(rows, 1, 2**31 - 1):
-        raise InvalidArgument("synthesize: rows= is 'auto' or a whole number from 1 on, such as rows=10_000.")
-    return rows
+    sentence = "synthesize: rows= is 'auto' or a whole number from 1 on, such as rows=10_000."
+    return read_whole(rows, 1, 2**31 - 1, sentence)
 
 
 def _workload(workload: object, names: tuple[str, ...], target: str | None) -> tuple[tuple[int, ...], ...]:

@@ -13,6 +13,7 @@ from dpframe.noise import ball, precision
 from dpframe.plan import real
 from dpframe.progress import watched
 from dpframe.theory.checks import histograms
+from dpframe.usage import read_whole
 
 _CLOSE = 1e-12  # how near the bound comes to the largest p
 
@@ -157,9 +158,7 @@ def audit(
     claim = _claim(epsilon, delta)
     if not callable(release):
         raise InvalidArgument("audit: release is a function that takes a table and releases it once.")
-    number = real(trials)
-    if not isinstance(number, int) or not 4 <= number <= MOST:
-        raise InvalidArgument(f"audit: trials= is a whole number from 4 to {MOST}.")
+    number = read_whole(trials, 4, MOST, f"audit: trials= is a whole number from 4 to {MOST}.")
     sides: tuple[list[Outcome], list[Outcome]] = ([], [])
     for _ in watched(_until(sides, number), number, "releases", progress):
         for side, data in zip(sides, (table, neighbour), strict=True):

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from dpframe.budget.losses import Loss
-from dpframe.errors import InvalidArgument
 from dpframe.theory.formulas.loss import zcdp_to_epsilon
-from dpframe.usage import is_integer, nearest, warn
+from dpframe.usage import nearest, read_whole, warn
 
 MOST_EPSILON = 10
 MOST_DELTA = Fraction(1, 1000)
@@ -26,12 +25,11 @@ def read_min_units(value: object) -> int | None:
     """
     if value is None:
         return None
-    if is_integer(value, 1, _MOST_UNITS):
-        return int(value)
-    raise InvalidArgument(
+    sentence = (
         "min_units= is a public lower bound on the number of units, a whole number from 1 to 1e15, such as "
         "min_units=10_000. Do not count the units in the protected table."
     )
+    return read_whole(value, 1, _MOST_UNITS, sentence)
 
 
 def warn_of_weak(limit: Loss, min_units: object, typed: str) -> None:

@@ -13,8 +13,7 @@ from dpframe.budget.entries import Charge, Entry, Failures, line_of, price_of
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.receipts import Book, Standing
 from dpframe.budget.verbs import Verbs
-from dpframe.errors import InvalidArgument
-from dpframe.usage import is_integer
+from dpframe.usage import read_whole
 
 _STATUS = {"result": "released", "failure": "failed", "lost": "lost"}
 _NO_RELEASE = {"opens": "open", "gives": "given"}
@@ -86,9 +85,8 @@ class BudgetState(Verbs):
 
     def each(self, number: int) -> Loss:
         """The price of each of so many equal releases that take all that is left; see `plan`."""
-        if not is_integer(number, 1, MANY):
-            raise InvalidArgument("budget.plan: n= is the number of releases that are planned, such as n=50.")
-        return self._accountant.each(self._book.spent(), int(number), self._limit)
+        sentence = "budget.plan: n= is the number of releases that are planned, such as n=50."
+        return self._accountant.each(self._book.spent(), read_whole(number, 1, MANY, sentence), self._limit)
 
     def sizes(self, counted: Sequence[Loss]) -> list[float]:
         """What each charge has used of the ε or ρ of the limit."""

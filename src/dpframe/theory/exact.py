@@ -43,6 +43,11 @@ def exact(value: object, name: str) -> Fraction:
     return Fraction(repr(value) if type(value) is float else str(value))
 
 
+def binary(value: Any) -> Fraction:
+    """The exact value of a finite number: of a float its binary value."""
+    return Fraction(int(value)) if isinstance(value, int | np.integer | np.bool_) else Fraction(float(value))
+
+
 def limit(value: object, name: str) -> Fraction:
     """A finite upper limit as a fraction: the larger of its shortest decimal and its exact binary value.
 
@@ -53,7 +58,7 @@ def limit(value: object, name: str) -> Fraction:
     (True, True)
     """
     decimal = exact(value, name)
-    return max(decimal, Fraction(float(value))) if isinstance(value, float | np.floating) else decimal
+    return max(decimal, binary(value)) if isinstance(value, float | np.floating) else decimal
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from dpframe.plan.types import (
     real,
 )
 from dpframe.safe_text import visible
-from dpframe.usage import Hints, door, is_list
+from dpframe.usage import Hints, door, is_list, read_whole
 
 _EXPONENTS = 64  # a larger power is null or infinite for nearly every number
 _SQUARE_ROOT = 0.5
@@ -205,12 +205,10 @@ class Expr(Hints):
 
         Whole numbers stay as they are. The product with 10^decimals is rounded, and divided again.
         """
-        digits = real(decimals)
-        if not isinstance(digits, int) or not 0 <= digits <= _DECIMALS:
-            raise InvalidArgument(
-                f"round takes a number of decimals from 0 to {_DECIMALS}. To hundreds, type (dp.col('x') // 100) * 100."
-            )
-        return self._call("round", decimals=digits)
+        sentence = (
+            f"round takes a number of decimals from 0 to {_DECIMALS}. To hundreds, type (dp.col('x') // 100) * 100."
+        )
+        return self._call("round", decimals=read_whole(decimals, 0, _DECIMALS, sentence))
 
     def sign(self) -> Expr:
         """-1 below zero, 0 at zero, 1 above."""

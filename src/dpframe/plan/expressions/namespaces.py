@@ -12,7 +12,7 @@ from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.hints import CALENDAR, PIECES, TEXT
 from dpframe.plan.operations import TOTALS, WHITE_SPACE, Ends, Every, Form, Pattern
 from dpframe.plan.types import as_dtype, check_text, real
-from dpframe.usage import Hints, check_flags
+from dpframe.usage import Hints, check_flags, read_whole
 
 
 class Called(Protocol):
@@ -166,18 +166,16 @@ class TextNamespace(Hints, Generic[E]):
 
     def head(self, n: int) -> E:
         """The first n characters; with a negative number all but the last ones."""
-        first = real(n)
-        if not isinstance(first, int) or not -_PLACES < first <= _PLACES:
-            raise InvalidArgument("str.head takes a whole number: str.head(3), or str.head(-3) for all but three.")
+        sentence = "str.head takes a whole number: str.head(3), or str.head(-3) for all but three."
+        first = read_whole(n, 1 - _PLACES, _PLACES, sentence)
         if first < 0:  # places before the first letter belong to no text
             return self._expr._call("str.slice", offset=1 - _PLACES, length=_PLACES - 1 + first)
         return self._expr._call("str.head", n=first)
 
     def tail(self, n: int) -> E:
         """The last n characters; with a negative number all but the first ones."""
-        last = real(n)
-        if not isinstance(last, int) or abs(last) >= _PLACES:
-            raise InvalidArgument("str.tail takes a whole number: str.tail(3), or str.tail(-3) for all but three.")
+        sentence = "str.tail takes a whole number: str.tail(3), or str.tail(-3) for all but three."
+        last = read_whole(n, 1 - _PLACES, _PLACES - 1, sentence)
         return self.slice(-last) if last else self.head(0)
 
     def slice(self, offset: int, length: int | None = None) -> E:
@@ -196,10 +194,8 @@ class TextNamespace(Hints, Generic[E]):
 
     def zfill(self, length: int) -> E:
         """Zeros before a text of fewer characters, behind its sign if it has one: "-7" becomes "-07"."""
-        most = real(length)
-        if not isinstance(most, int) or not 1 <= most <= _ZEROS:
-            raise InvalidArgument(f"str.zfill takes a length from 1 to {_ZEROS}, as in str.zfill(5).")
-        return self._expr._call("str.zfill", length=most)
+        sentence = f"str.zfill takes a length from 1 to {_ZEROS}, as in str.zfill(5)."
+        return self._expr._call("str.zfill", length=read_whole(length, 1, _ZEROS, sentence))
 
     def replace(self, pattern: str, value: str, *, literal: bool = False, regex: bool | None = None, n: int = 1) -> E:
         """Other characters in place of some: the first time, as in Polars; n=-1 for each time.

@@ -18,9 +18,9 @@ from dpframe.plan.bins import Intervals
 from dpframe.plan.columns import ColumnDomain, Limits, Table
 from dpframe.plan.declared import Declared, check_limits
 from dpframe.plan.expressions import Expr
-from dpframe.plan.types import Kind, listed, real, show
+from dpframe.plan.types import Kind, listed, show
 from dpframe.theory.formulas.sensitivity import Relation
-from dpframe.usage import Hints
+from dpframe.usage import Hints, read_whole
 
 Effect = Literal["source", "rewrite", "filter", "join_public", "join_units", "concat", "per_unit"]
 MOST = 2**31 - 1  # limits up to here leave room for every intermediate integer (see engine/stages/limits.py)
@@ -28,10 +28,7 @@ MOST = 2**31 - 1  # limits up to here leave room for every intermediate integer 
 
 def check_limit(value: object, name: str) -> int:
     """A limit as a whole number between 1 and 2^31 - 1, or a typed error."""
-    limit = real(value)
-    if not isinstance(limit, int) or not 1 <= limit <= MOST:
-        raise InvalidArgument(f"{name} must be a whole number from 1 to {MOST}.")
-    return limit
+    return read_whole(value, 1, MOST, f"{name} must be a whole number from 1 to {MOST}.")
 
 
 @dataclass(frozen=True)

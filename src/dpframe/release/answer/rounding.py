@@ -12,9 +12,8 @@ from itertools import pairwise
 import numpy as np
 
 from dpframe.arrays import Booleans, Floats, Integers
-from dpframe.errors import InvalidArgument
-from dpframe.plan import real
 from dpframe.release.answer.table_lines import TableLines, with_margins
+from dpframe.usage import read_whole
 
 _TURNS = 2  # of exchanges between rows, then columns; more hardly bring cells nearer
 _TINY = 1e-7  # fractions nearer to a whole number are none, more where sums of floats are less exact
@@ -24,13 +23,13 @@ _DIGITS = 9  # errors of floats beyond them decide nothing
 
 def read_base(base: object) -> int:
     """The number of which rounded numbers are multiples. Errors: InvalidArgument."""
-    number = real(base)
-    if not isinstance(number, int) or not 1 <= number <= 10**9:
-        raise InvalidArgument(
-            "round(): numbers become multiples of a whole number: round() for whole numbers, round(5), round(10). "
-            "Decimals are rounded in the table: out.table.round(2)."
-        )
-    return number
+    return read_whole(
+        base,
+        1,
+        10**9,
+        "round(): numbers become multiples of a whole number: round() for whole numbers, round(5), round(10). "
+        "Decimals are rounded in the table: out.table.round(2).",
+    )
 
 
 def rounded(cells: Floats, base: int = 1) -> Integers:

@@ -20,6 +20,7 @@ from dpframe.release.shown.charts import Grouped, grouped_chart, in_words, read_
 from dpframe.release.shown.comparisons import Compares
 from dpframe.release.shown.error_tables import largest_error
 from dpframe.release.shown.released import Released
+from dpframe.usage import read_whole
 
 _LONGEST = 10_000  # rows of a moving window
 
@@ -176,9 +177,7 @@ class Derives(Compares[Table_co]):
         >>> out.rolling(2).mean().table["rolling_mean"].is_null().to_list()
         [True, False, False]
         """
-        number = real(window)
-        if not isinstance(number, int) or not 1 <= number <= _LONGEST:
-            raise InvalidArgument("rolling: give a number of periods, such as rolling(7).mean().")
+        number = read_whole(window, 1, _LONGEST, "rolling: give a number of periods, such as rolling(7).mean().")
         self._combined("rolling", column, alpha)
         self._order("rolling", on)
         return Rolling(self, number, column, on, alpha)
@@ -347,7 +346,4 @@ def _is_key(key: Any, typed: object) -> bool:
 
 
 def _periods(periods: object, verb: str) -> int:
-    number = real(periods)
-    if not isinstance(number, int) or not 1 <= number <= _LONGEST:
-        raise InvalidArgument(f"{verb}: periods= is a whole number from 1 on.")
-    return number
+    return read_whole(periods, 1, _LONGEST, f"{verb}: periods= is a whole number from 1 on.")

@@ -25,7 +25,7 @@ from dpframe.theory.checks.universes import Universe
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
 from dpframe.theory.framework import Transformation
 from dpframe.theory.spaces import AbsoluteDistance, L1Distance, Metric
-from dpframe.usage import is_integer, is_list
+from dpframe.usage import is_list, read_whole
 
 Answer = Any  # of a query; or the distance of two answers, in whatever a metric gives
 Query = Any  # a function of a dataset, a Transformation, a `TableQuery`, or the name of a statistic
@@ -94,9 +94,8 @@ def empirical_sensitivity(
     1.0
     """
     relation = _relation(neighbors)
-    if not is_integer(distance, 1):
-        raise InvalidArgument(f"distance={distance!r}: neighbours differ in a whole number of records, at least 1.")
-    search = _Search(int(distance), relation, progress, limit)
+    sentence = f"distance={distance!r}: neighbours differ in a whole number of records, at least 1."
+    search = _Search(read_whole(distance, 1, math.inf, sentence), relation, progress, limit)
     if isinstance(query, TableQuery):
         return _table_sensitivity(query, universe, size, search)
     columns = _columns(universe) if isinstance(query, str) or isinstance(universe, Mapping) else None

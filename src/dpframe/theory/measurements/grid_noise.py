@@ -43,7 +43,7 @@ from dpframe.noise import (
     uniform_ball,
 )
 from dpframe.theory.datasets import Vector, as_array
-from dpframe.theory.exact import exact
+from dpframe.theory.exact import binary, exact
 from dpframe.theory.spaces import AtomDomain
 
 
@@ -95,7 +95,7 @@ def checked_granularity(granularity: object, atom: AtomDomain) -> Fraction | Non
     if granularity is None:
         return None
     if isinstance(granularity, float | np.floating) and math.isfinite(granularity):
-        step = Fraction(float(granularity))  # the binary value; the shortest decimal of 2.0**-24 is not a power of two
+        step = binary(granularity)  # the binary value; the shortest decimal of 2.0**-24 is not a power of two
     else:
         step = exact(granularity, "granularity")
     power = step > 0 and step.numerator & (step.numerator - 1) == 0 and step.denominator & (step.denominator - 1) == 0
@@ -175,7 +175,7 @@ class Additive:
 
         The noise that is then not used is independent of everything else, so no distribution changes.
         """
-        points = [_fraction(v) / self.step for v in values]
+        points = [binary(v) / self.step for v in values]
         if self.rounds_first:
             points = [Fraction(math.floor(p + Fraction(1, 2))) for p in points]
         return [
@@ -200,10 +200,6 @@ class Additive:
 def _exponent(power: Fraction) -> int:
     """The exponent k of a power of two 2^k."""
     return power.numerator.bit_length() - power.denominator.bit_length()
-
-
-def _fraction(value: Any) -> Fraction:
-    return Fraction(int(value)) if isinstance(value, int | np.integer) else Fraction(float(value))
 
 
 def _inverted(law: Law, scale: float, point: Fraction) -> int:

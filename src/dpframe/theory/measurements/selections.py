@@ -30,7 +30,7 @@ from dpframe.theory.spaces import (
     VectorDomain,
     ZeroConcentratedDivergence,
 )
-from dpframe.usage import is_integer
+from dpframe.usage import read_whole
 
 
 def randomized_response(
@@ -185,10 +185,8 @@ def noisy_top_k(
     >>> noisy_top_k(VectorDomain(AtomDomain(int)), LinfDistance(), k=2, scale=1.0).map(1)
     4.0
     """
-    if not is_integer(k, 1):
-        raise InvalidArgument(f"noisy_top_k: k={k!r} is a whole number of at least 1.")
+    rounds = read_whole(k, 1, math.inf, f"noisy_top_k: k={k!r} is a whole number of at least 1.")
     single = noisy_max(input_domain, input_metric, scale, negate, output_measure)
-    rounds = int(k)
 
     def run(scores: Vector) -> list[int]:
         entries = scores.tolist() if hasattr(scores, "tolist") else list(scores)

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpframe.errors import InvalidArgument
-from dpframe.theory.exact import Joint, Length, Root, Triple, exact, exact_root, upward
+from dpframe.theory.exact import Joint, Length, Root, Triple, binary, exact, exact_root, upward
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity, tight_l1, tight_l2
 
 Row = Sequence[object]
@@ -253,12 +253,8 @@ class _Length(Metric):
 def _difference(a: float, b: float) -> Fraction | float:
     """|a - b|, exact; infinite if only one of them is finite, or if they are different infinities."""
     if math.isfinite(a) and math.isfinite(b):
-        return abs(_fraction(a) - _fraction(b))
+        return abs(binary(a) - binary(b))
     return Fraction(0) if a == b or (a != a and b != b) else math.inf
-
-
-def _fraction(value: float) -> Fraction:
-    return Fraction(int(value)) if isinstance(value, int | np.integer | np.bool_) else Fraction(float(value))
 
 
 def _measured(value: Fraction | float) -> int | float:

@@ -11,7 +11,6 @@ import numpy as np
 
 from dpframe.arrays import WHOLE_OR_FLAG
 from dpframe.errors import (
-    InvalidArgument,
     InvalidBounds,
     MissingBounds,
     UnsupportedOperation,
@@ -24,7 +23,7 @@ from dpframe.theory.formulas.sensitivity import Relation
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Transformation
 from dpframe.theory.spaces import AbsoluteDistance, AtomDomain, Domain, Metric, VectorDomain
-from dpframe.usage import is_integer
+from dpframe.usage import read_whole
 
 
 @ordered
@@ -220,9 +219,8 @@ def variance(input_domain: Domain, input_metric: Metric, ddof: int = 1) -> Trans
     domain, relation = dataset(input_domain, input_metric, "variance")
     atom, lower, upper = _bounded(domain, "variance")
     size = _sized(domain, "variance")
-    if not is_integer(ddof, 0) or ddof >= size:
-        raise InvalidArgument(f"variance: ddof={ddof!r} is a whole number from 0 to {size - 1}, below the size.")
-    divisor = size - int(ddof)
+    sentence = f"variance: ddof={ddof!r} is a whole number from 0 to {size - 1}, below the size."
+    divisor = size - read_whole(ddof, 0, size - 1, sentence)
 
     def bound(d_in: int, near: Relation = relation) -> Fraction:
         return statistics.squared_deviations(d_in, lower, upper, near, size) / divisor

@@ -34,7 +34,7 @@ from dpframe.release.shown import Record, Release, Released, distances_chart, er
 from dpframe.release.stored import Answer
 from dpframe.theory.formulas.error import Attributes
 from dpframe.theory.formulas.loss import gaussian_scale_rho, rho_within
-from dpframe.usage import is_integer
+from dpframe.usage import read_whole
 
 _SHOWN = 8  # rows in a notebook
 _WAYS = 3  # the largest number of columns of a table that the rows are held against
@@ -152,8 +152,8 @@ class SyntheticRelease(Released[Table_co]):
         Bound:  post-processing of the noisy tables
         Errors: InvalidArgument, UnknownColumn
         """
-        if not is_integer(rows, 1, MOST_ROWS):
-            raise InvalidArgument(f"sample: rows is a whole number from 1 to {MOST_ROWS:,}, such as sample(1000).")
+        sentence = f"sample: rows is a whole number from 1 to {MOST_ROWS:,}, such as sample(1000)."
+        rows = read_whole(rows, 1, MOST_ROWS, sentence)
         given = {} if given is None else given
         if not isinstance(given, Mapping):
             raise InvalidArgument("sample: given= is a dict of columns with a value each, such as {'sex': 'F'}.")

@@ -11,7 +11,8 @@ from typing import Any
 
 from dpframe.drawing import Chart, Entries, altair, finished
 from dpframe.errors import InvalidArgument
-from dpframe.plan import Derivation, on_its_day, real
+from dpframe.plan import Derivation, on_its_day
+from dpframe.usage import read_whole
 
 # Colours with equal contrast on white and on the #111 of dark notebooks; charts have no background. Shapes are opaque,
 # or translucent in dark colours: on a transparent background vl-convert writes translucent light colours too dark.
@@ -90,10 +91,8 @@ def read_look(title: object, width: object, height: object, sort: object, label:
         raise InvalidArgument("plot: title= is a text; an empty one, title='', leaves the title out.")
     sizes: dict[str, int | None] = {}
     for name, size in (("width", width), ("height", height)):
-        pixels = real(size)
-        if size is not None and (not isinstance(pixels, int) or not 200 <= pixels <= 4000):
-            raise InvalidArgument(f"plot: {name}= is a whole number of pixels from 200 to 4000, such as {name}=600.")
-        sizes[name] = None if pixels is None else int(pixels)
+        sentence = f"plot: {name}= is a whole number of pixels from 200 to 4000, such as {name}=600."
+        sizes[name] = None if size is None else read_whole(size, 200, 4000, sentence)
     orders = [order.value for order in Order]
     if sort is not None and (not isinstance(sort, str) or sort not in orders):
         raise InvalidArgument(f"plot: sort= is {', '.join(map(repr, orders[:-1]))} or {orders[-1]!r}.")
