@@ -1,18 +1,22 @@
 """Faults of the infrastructure after the charge, beside a cell on which the user's own step fails.
 
-Of two neighbouring tables one has a unit whose cell makes the engine fail. What is raised, and what the ledger says of
-it, must not tell which one it was: neither alone, nor while a connection, a file, a worker or the ledger is gone.
+Of two neighbouring tables one has a unit whose cell makes the engine fail. What is raised, what the ledger says of it,
+and what is logged must not tell which one it was: neither alone, nor while a connection, a file, a worker or the ledger
+is gone, a statement is cancelled, or somebody presses Ctrl-C.
 """
 
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import re
 import shutil
 import signal
 import sqlite3
-from contextlib import contextmanager
+import threading
+import time
+from contextlib import contextmanager, suppress
 
 import polars as pl
 import pytest
@@ -22,6 +26,7 @@ from postgres_server import restarting_server, server_programs, why_not
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::dpframe.errors.DpFrameWarning")]
 
+LOG = logging.getLogger("dpframe")
 totals = importlib.import_module("dpframe.engine.totals")
 SOUND = pl.DataFrame({"id": [*range(40)] * 2, "s": [str(n % 7) for n in range(80)]})
 CELLS = ("boom", "9" * 30, "7" * 70_000)
@@ -42,9 +47,11 @@ def outcome(table, ask, fault, monkeypatch, budget=None):
         fault()
         return read(*arguments)
 
-    query = ask(dp.protect(table, unit="id", budget=budget))
+    query, lines = ask(dp.protect(table, unit="id", budget=budget)), []
     with monkeypatch.context() as patch:
         patch.setattr(totals, "_read", after_charge)
+        patch.setattr(LOG, "handle", lambda record: lines.append(record.getMessage()))
+        patch.setattr(LOG, "level", logging.INFO)
         problem = None
         try:
             query.release(epsilon=0.5, delta=1e-6)
@@ -53,7 +60,11 @@ def outcome(table, ask, fault, monkeypatch, budget=None):
     if problem is None:
         return None
     assert problem.__cause__ is problem.__context__ is None
-    return type(problem), re.sub(r"\d+\.sqlite", "a.sqlite", str(problem))
+    entries = "gone"
+    with suppress(dp.errors.LedgerError):
+        entries = [line.status for line in budget.history()], budget.failures
+    assert ": charged ε = 0.5" in lines[0], lines
+    return type(problem), re.sub(r"\d+\.sqlite", "a.sqlite", str(problem)), repr(entries), tuple(lines)
 
 
 def hold(made, faults, monkeypatch, *, budget=None, wrong=CELLS):
@@ -75,12 +86,39 @@ def hold(made, faults, monkeypatch, *, budget=None, wrong=CELLS):
         raised = {said for _, said in outcomes if said is not None}
         assert len(raised) <= 1, (case, raised)
         if case[0] == "nothing":
-            assert [said is not None for _, said in outcomes] == [cell in wrong for cell in (None, *CELLS)], case
+            fails = [cell in wrong for cell in (None, *CELLS)]
+            assert [said is not None for _, said in outcomes] == fails[: len(NEIGHBOURS)], case
     return {case: [said is not None for _, said in outcomes] for case, outcomes in told.items()}
 
 
 def nothing():
     """No fault: the cell alone."""
+
+
+def pressed():
+    """Ctrl-C."""
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+@contextmanager
+def cancelling(cancel):
+    """Cancel whatever runs, over and over, until the table is not needed any more."""
+    stop, begun = threading.Event(), threading.Event()
+
+    def work():
+        while not stop.is_set():
+            if begun.is_set():
+                with suppress(Exception):
+                    cancel()
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield begun.set
+    finally:
+        stop.set()
+        thread.join()
 
 
 # Files under Polars, DuckDB, Dask and Spark
@@ -98,6 +136,7 @@ def file_faults(path):
 
     return {
         "nothing": nothing,
+        "ctrl-c": pressed,
         "removed": path.unlink,
         "cut off": lambda: path.write_bytes(content[: len(content) // 2]),
         "overwritten": lambda: path.write_bytes(b"\0" * len(content)),
@@ -115,7 +154,7 @@ def parquet(tmp_path, frame):
     return path
 
 
-FILES = ("nothing", "removed", "cut off", "overwritten", "emptied", "another table", "a folder")
+FILES = ("nothing", "ctrl-c", "removed", "cut off", "overwritten", "emptied", "another table", "a folder")
 
 
 def _of_polars(path):
@@ -168,7 +207,19 @@ def test_a_file_or_a_worker_of_spark_that_is_gone(spark_session, tmp_path, monke
 # Databases
 
 
-@pytest.mark.parametrize("fault", ["nothing", "closed", "dropped", "another table", "little memory", "full disk"])
+FAULTS_OF_DUCKDB = (
+    "nothing",
+    "ctrl-c",
+    "cancelled",
+    "closed",
+    "dropped",
+    "another table",
+    "little memory",
+    "full disk",
+)
+
+
+@pytest.mark.parametrize("fault", FAULTS_OF_DUCKDB)
 def test_a_fault_of_duckdb(fault, monkeypatch):
     duckdb = pytest.importorskip("duckdb")
 
@@ -183,19 +234,23 @@ def test_a_fault_of_duckdb(fault, monkeypatch):
 
         faults = {
             "nothing": nothing,
+            "ctrl-c": pressed,
             "closed": connection.close,
             "dropped": run("DROP TABLE kept"),
             "another table": run("DROP TABLE kept", "CREATE TABLE kept (id VARCHAR, s DOUBLE)"),
             "little memory": run("SET temp_directory = ''", "SET memory_limit = '100KB'"),
             "full disk": run("SET memory_limit = '1MB'", "SET max_temp_directory_size = '0KB'"),
         }
-        yield connection.table("kept").select("id, CAST(s AS BIGINT) AS x"), faults
+        with cancelling(connection.interrupt) as faults["cancelled"]:
+            yield connection.table("kept").select("id, CAST(s AS BIGINT) AS x"), faults
         connection.close()
 
     hold(made, [fault], monkeypatch)
 
 
-@pytest.mark.parametrize("fault", ["nothing", "closed", "dropped", "cut off", "overwritten", "locked"])
+@pytest.mark.parametrize(
+    "fault", ["nothing", "ctrl-c", "cancelled", "closed", "dropped", "cut off", "overwritten", "locked"]
+)
 def test_a_fault_of_sqlite(fault, tmp_path, monkeypatch):
     ibis = pytest.importorskip("ibis")
     pytest.importorskip("ibis.backends.sqlite")
@@ -219,13 +274,15 @@ def test_a_fault_of_sqlite(fault, tmp_path, monkeypatch):
 
         faults = {
             "nothing": nothing,
+            "ctrl-c": pressed,
             "closed": backend.con.close,
             "dropped": drop,
             "cut off": lambda: os.truncate(path, 100),
             "overwritten": lambda: path.write_bytes(b"\0" * size),
             "locked": lambda: other.execute("BEGIN EXCLUSIVE"),
         }
-        yield backend.table("seen"), faults
+        with cancelling(backend.con.interrupt) as faults["cancelled"]:
+            yield backend.table("seen"), faults
         other.close()
 
     hold(made, [fault], monkeypatch, wrong=CELLS[:1])  # SQLite takes a number that is too large as its largest
@@ -240,9 +297,10 @@ def crashing():
         yield server
 
 
-@pytest.mark.parametrize(
-    "fault", ["nothing", "ended", "crashed", "timeout", "full disk", "dropped", "another table", "locked", "revoked"]
-)
+FAULTS_OF_POSTGRES = ("ended", "crashed", "timeout", "full disk", "dropped", "another table", "locked", "revoked")
+
+
+@pytest.mark.parametrize("fault", ["nothing", "ctrl-c", "cancelled", *FAULTS_OF_POSTGRES])
 def test_a_fault_of_postgres(fault, crashing, monkeypatch):
     import ibis
     import psycopg
@@ -278,6 +336,7 @@ def test_a_fault_of_postgres(fault, crashing, monkeypatch):
             limited = there("ALTER SYSTEM SET temp_file_limit = 0", "SELECT pg_reload_conf()", "SELECT pg_sleep(0.1)")
             faults = {
                 "nothing": nothing,
+                "ctrl-c": pressed,
                 "ended": there(end),
                 "crashed": restart,
                 "timeout": set_here("statement_timeout = 1"),
@@ -288,7 +347,8 @@ def test_a_fault_of_postgres(fault, crashing, monkeypatch):
                 "revoked": there("REVOKE SELECT ON seen FROM reader"),
             }
             try:
-                yield backend.table("seen"), faults
+                with cancelling(there(end.replace("terminate", "cancel"))) as faults["cancelled"]:
+                    yield backend.table("seen"), faults
             finally:
                 backend.con.close()
         with psycopg.connect(host=host, user="dpframe", dbname="postgres", autocommit=True) as after:
