@@ -577,6 +577,7 @@ def test_a_clock_that_was_set_back_is_noticed(tmp_path, monkeypatch):
 
 CHARGING = """
 import sys
+import time
 from fractions import Fraction
 from dpframe import errors
 from dpframe.budget import Ledger, Loss
@@ -591,6 +592,7 @@ with open(sys.argv[2], "a") as seen:
             assert "moved" in str(error), error
             break
         seen.write("x"); seen.flush()
+        time.sleep(0.02)  # without a pause SQLite hands its lock to some processes alone on a busy machine
 """
 
 
