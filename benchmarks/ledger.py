@@ -1,7 +1,7 @@
 """What a ledger costs: spends per second, the time that it adds to a release, the size of entries, and verification.
 
     python benchmarks/ledger.py [--processes 32] [--spends 1000] [--postgres URL] [--capped]
-    python benchmarks/ledger.py --entries 1000000    # instead: what a ledger of that many entries costs
+    python benchmarks/ledger.py --entries 1000000 [--postgres URL]  # instead: what so many entries cost
 
 Spends: every process charges one budget with mixed sizes. A spend is one locked, synced transaction that reads the
 budget, adds an entry and moves the budget on. Beside it stand bare synced SQLite transactions, each of which inserts a
@@ -10,6 +10,7 @@ row. Releases: a grouped count and mean, in turn from a ledger and from a budget
 
 import argparse
 import json
+import shutil
 import sqlite3
 import statistics
 import subprocess
@@ -23,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import sqlalchemy as sa
 
 import dpframe as dp
 from dpframe.budget import Loss
@@ -125,20 +127,28 @@ ASKED = {
     ),
     "forecast": "budget = ledger.budget('study'); start(); budget.forecast()",
     "export": "ledger.export('jsonl')",
+    "export of what is new": (
+        "budget = ledger.budget('study'); since = dt.datetime.now(dt.UTC)\n"
+        "for _ in range(20): budget.charge(loss, unit, 'count()')\n"
+        "start(); ledger.export('jsonl', since=since)"
+    ),
+    "backup": "ledger.backup(sys.argv[2] + '/backup')",
     "verify": "ledger.verify()",
     "verify, a row edited": "damaged(ledger.verify)",
+    "migrate": "ledger.close(); dp.Ledger.migrate(sys.argv[1], sys.argv[2] + '/moved')",
 }
 CODE = """
-import json, resource, sys, time
+import datetime as dt, json, resource, sys, time
 from fractions import Fraction
 import dpframe as dp
 from dpframe.budget import Loss
 from dpframe.errors import LedgerDamaged
 loss, unit = Loss.charged(Fraction(1, 100), Fraction(0)), "unit 'id', add-remove"
+clock = time.perf_counter if "://" in sys.argv[1] else time.process_time  # a server has processors of its own
 began = 0.0
 def start():
     global began
-    began = time.process_time()
+    began = clock()
 def damaged(verify):
     try:
         verify()
@@ -148,7 +158,7 @@ def damaged(verify):
 start()
 ledger = dp.Ledger(sys.argv[1])
 {}
-print(json.dumps([time.process_time() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
+print(json.dumps([clock() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
 """
 
 
@@ -160,19 +170,30 @@ def edited(path):
         connection.execute(change, (int(middle), int(middle) + 1))
 
 
-def growth(entries):
-    """Print seconds of the processor and most memory of what is asked of ledgers of three sizes."""
-    print(f"{'':24}" + "".join(f"{size:>26,}" for size in (entries // 100, entries // 10, entries)))
-    found = {name: [] for name in ASKED}
-    with tempfile.TemporaryDirectory(dir=".") as folder:
-        for size in (entries // 100, entries // 10, entries):
-            path = Path(folder) / f"{size}.sqlite"
-            filled(path, size)
+def growth(entries, server):
+    """Print seconds and most memory of what is asked of ledgers of three sizes: of the processor, or with a server."""
+    found = {}
+    for size in (entries // 100, entries // 10, entries):
+        with tempfile.TemporaryDirectory(dir=".") as folder:
+            place = str(Path(folder) / "study.sqlite")
+            filled(place, size)
+            if server:
+                place, _ = server, dp.Ledger.migrate(place, server)
             for name, code in ASKED.items():
+                if "edited" in name and server:
+                    continue
                 if "edited" in name:
-                    edited(path)
-                done = subprocess.run([sys.executable, "-c", CODE.format(code), path], check=True, capture_output=True)
-                found[name].append(json.loads(done.stdout))
+                    shutil.copy(place, f"{place}.sound")
+                    edited(place)
+                command = [sys.executable, "-c", CODE.format(code), place, folder]
+                done = subprocess.run(command, check=True, capture_output=True)
+                found.setdefault(name, []).append(json.loads(done.stdout))
+                if "edited" in name:
+                    shutil.copy(f"{place}.sound", place)
+        if server:
+            with sa.create_engine(server).begin() as connection:
+                connection.exec_driver_sql("DROP TABLE dpframe_ledger, dpframe_budgets, dpframe_entries, dpframe_data")
+    print(f"{'':24}" + "".join(f"{size:>26,}" for size in (entries // 100, entries // 10, entries)))
     for name, values in found.items():
         print(f"{name:24}" + "".join(f"{seconds:14.3f} s {memory:6.0f} MiB" for seconds, memory in values))
 
@@ -187,7 +208,7 @@ def main():
     asked = parser.parse_args()
     if asked.entries:
         warnings.simplefilter("ignore", dp.errors.DpFrameWarning)
-        growth(asked.entries)
+        growth(asked.entries, asked.postgres)
         return
     number, size = asked.processes * asked.spends, (asked.processes, asked.spends)
     cap = number / 8 if asked.capped else 10.0**6
