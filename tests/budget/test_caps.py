@@ -19,7 +19,7 @@ import dpframe as dp
 from dpframe import errors
 from dpframe.budget import Ledger, Loss, account, user_name
 from dpframe.budget.caps import Sums, begun
-from dpframe.budget.lengths import Periods
+from dpframe.budget.periods_of_time import Periods
 from dpframe.release.shown import charge_rows
 from dpframe.theory.formulas.loss import zcdp_to_epsilon
 

@@ -170,23 +170,21 @@ class Query(NoNumber, Expects[Table_co]):
                 in which it buys less noise; noise: "laplace", "gaussian", or "auto" for the one with the smaller
                 standard deviation. For counts of listed groups, and sums with bounds of one sign, there is also noise
                 of which groups share a part, which "auto" may take: "k-norm" for ε alone, "elliptic" with δ or in ρ. A
-                sum over groups of such numbers has a larger error. Choices (quantiles, most frequent values) have a
-                mechanism of their own, which may use the δ, but not with noise="laplace"; name: of the release in its
-                budget, so that a second call with this name returns the stored table for free; refresh: pay again for a
-                name, and draw again; on_pending: "retry" pays again for a name whose charged release was killed; "wait"
-                waits for the answer if another process of this machine is at work on it, and pays again if that was
-                killed; data:
-                which rows these are, as in `dpframe.protect`: the name over other rows is refused; ci: with 0.95 each
-                number has the ends of its 95% interval beside it, see `Release.with_ci`. Intervals are free, but for
-                quantiles: half of a quantile's price pays for its interval, which then holds whatever the values are;
-                covers: "noise" for intervals of the number without noise, or "population" for the number of the
-                population that these people are drawn from at random; by default "noise", and "population" for
-                rates of people with one row in a group. Counts, sums, means, ratios, variances, covariances
-                and correlations have the second. Where people may have several rows or values other than 0 and 1, a
-                part of the price pays for how far they differ: a ninth to a fifth, and 1/13 for a correlation; fill:
-                with True, numbers that noise hides altogether are shown and not missing, see `Release.fill`; spender,
-                purpose: who pays, and what for; supersedes: a release that this one corrects, which stays paid;
-                because: the reason, which the statement has
+                sum over groups of such numbers has a larger error. Quantiles and most frequent values have mechanisms
+                of their own, with the δ unless noise="laplace"; name: in its budget, so that a second call with this
+                name gives the stored table for free; refresh: pay again for a name, and draw again; on_pending: "retry"
+                pays again for a name whose charged release was killed; "wait" waits for the answer if another process
+                of this machine is at work on it, and pays again if that was killed; data: which rows these are, see
+                `dpframe.protect`: the name over others is refused; ci: with 0.95 each number has the ends of its 95%
+                interval beside it, see `Release.with_ci`. Intervals are free, but for quantiles: half of a quantile's
+                price pays for its interval, which then holds whatever the values are; covers: "noise" for intervals of
+                the number without noise, or "population" for that of the population from which these people are drawn
+                at random, the default of rates of people with one row in a group. Counts, sums, means, ratios,
+                variances, covariances and correlations have the second. Where people may have several rows or values
+                other than 0 and 1, a part of the price pays for how far they differ: a ninth to a fifth, and 1/13 for a
+                correlation; fill: with True, numbers that noise hides altogether are shown and not missing, see
+                `Release.fill`; spender, purpose: who pays, and what for; supersedes: a release that this one corrects,
+                which stays paid; because: the reason, which the statement has
         Output: Release; its table is of the kind that was protected
         Bound:  (epsilon, delta) differential privacy for the protected unit; if no mechanism uses δ, it is not charged
         Errors: InvalidPrice, DeltaRequired and each BudgetError, which spend nothing; EngineError

@@ -6,10 +6,9 @@ from dpframe.budget.adaptive import Normal
 from dpframe.budget.allowance import Allowance, PartBudget
 from dpframe.budget.caps import NAMES as CAPS
 from dpframe.budget.caps import Cap, Caps
-from dpframe.budget.entries import Charge, Entry, canonical, loss_json
+from dpframe.budget.entries import PENDING, Charge, Entry, canonical, loss_json
 from dpframe.budget.forecast import Forecast
 from dpframe.budget.ledger import Ledger
-from dpframe.budget.lengths import Periods, read_length
 from dpframe.budget.losses import (
     Loss,
     Terms,
@@ -19,13 +18,14 @@ from dpframe.budget.losses import (
     typed_number,
     written_number,
 )
-from dpframe.budget.named_periods import NamedPeriod
 from dpframe.budget.names import fingerprint, is_text, user_name
+from dpframe.budget.periods_of_time import NamedPeriod, Periods, read_length
 from dpframe.budget.receipts import Page, Receipt, Standing, Stored
 from dpframe.budget.verbs import offered
 
 __all__ = [
     "CAPS",
+    "PENDING",
     "Accountant",
     "Allowance",
     "Budget",

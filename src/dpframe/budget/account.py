@@ -13,14 +13,15 @@ from dpframe.budget.caps import Cap, begun, enter, lines_of, read_caps
 from dpframe.budget.earlier import (
     check_failures,
     ended,
+    entered,
     is_pending,
     known,
-    may_repeat,
     noted,
     stored_answer,
     was_killed,
 )
 from dpframe.budget.entries import (
+    PENDING,
     Charge,
     Entry,
     Failures,
@@ -152,9 +153,8 @@ class Budget(BudgetState):
                 failed; wait: whether to wait for another process of this machine that has charged it, and to pay again
                 if that was killed; batch: whether the loss is that of several queries which were all fixed beforehand;
                 events: the mechanisms, by their names in dp-accounting; part: the part of a partition that the release
-                is about;
-                within: the earlier charge that paid for this release, if there is one; policies: see `body_of`;
-                normal: what is known of the release besides its price
+                is about; within: the earlier charge that paid for this release, if there is one; policies: see
+                `body_of`; normal: what is known of the release besides its price
         Errors: BudgetMismatch when the budget is bound to another subject; BudgetExceeded; CapExceeded;
                 ReleaseMismatch when the name was used for another plan; ReleasePending; FailuresUnacknowledged;
                 UnsupportedOperation for a single release from a budget with accountant "pld"
@@ -172,14 +172,10 @@ class Budget(BudgetState):
             answer = None if earlier is None else self._answered(page, earlier, refresh=refresh, retry=retry)
             if answer is not None:
                 return answer
-            again = earlier is not None or (within is not None and may_repeat(page, within, body["name"], retry=retry))
-            if again and within is not None:
-                loss = within.again(loss)
             check_failures(page.failures)
-            price = loss
+            price, again = loss, earlier is not None
             if within is not None:
-                price, place = within.enter(page, loss)
-                body |= {"about": within.opening, "within": {**place}}
+                loss, price, again = entered(page, body, within, loss, again=again, retry=retry)
             charged = self._counted(page, price, None if within else normal, body)
             total = self._enter(page, body, charged, loss, at, part)
             page.subject = subject
@@ -334,9 +330,9 @@ class Budget(BudgetState):
                 charge
         Errors: InvalidArgument if there is no charge of this name or number, or if it is not pending
 
-        >>> Budget(epsilon=1).resolve("visits 2026-11-21")
+        >>> Budget(epsilon=1).resolve("visits 2026-11")
         Traceback (most recent call last):
-        dpframe.errors.InvalidArgument: resolve: no release 'visits 2026-11-21' was charged to this budget.
+        dpframe.errors.InvalidArgument: resolve: no release 'visits 2026-11' was charged to this budget. None is pending.
         """
         if not is_text(release) and not is_integer(release):
             raise InvalidArgument("resolve: give the name of a release, or the number of its charge in history().")
@@ -349,7 +345,7 @@ class Budget(BudgetState):
         charges = [entry for entry in sought if entry.is_release]
         earlier = charges[-1] if charges else None
         if earlier is None:
-            pending = [line.name or line.number for line in self.history() if line.status == "pending"]
+            pending = [line.name or line.number for line in self.history() if line.status == PENDING]
             more = f" Pending are {', '.join(map(repr, pending))}." if pending else " None is pending."
             raise InvalidArgument(f"resolve: no release {release!r} was charged to this budget.{more}")
         with self._book.write() as page:

@@ -24,8 +24,8 @@ from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
 from dpframe.budget.entries import Draft, Entry, Line, loss_of, price_of, texts_of
-from dpframe.budget.lengths import read_zone
 from dpframe.budget.losses import Loss, Terms, kept, read_delta, read_epsilon, read_rho
+from dpframe.budget.periods_of_time import read_zone
 from dpframe.errors import CapExceeded, InvalidArgument, UnsupportedOperation, kind_of
 from dpframe.fields import FieldDict, Fields
 from dpframe.theory.formulas.loss import zcdp_to_epsilon

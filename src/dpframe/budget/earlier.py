@@ -84,6 +84,13 @@ def is_pending(page: Page, number: int) -> bool:
     return page.result(number) is None and not page.has_failed(number) and not page.is_lost(number)
 
 
+_UNSURE = (
+    "{name!r}: this series goes on from an older copy of its ledger, and what was measured after the copy is lost. So "
+    "this period may have been measured already, and the price of the series covers one measurement of each. Nothing "
+    "was spent now. on_pending='retry' measures it and pays for it; or open another series."
+)
+
+
 def ended(page: Page, number: int) -> str:
     """How a charge that is not pending ended, in words."""
     if page.result(number) is not None:
@@ -122,17 +129,20 @@ def stored_answer(page: Page, earlier: Entry, remaining: Loss) -> Receipt | None
     )
 
 
-def may_repeat(page: Page, within: Within, name: str | None, *, retry: bool) -> bool:
-    """Whether a new name is paid for, since it may have been measured before in a later copy of the ledger.
+def entered(
+    page: Page, body: FieldDict, within: Within, loss: Loss, *, again: bool, retry: bool
+) -> tuple[Loss, Loss, bool]:
+    """A release that an earlier charge pays for enters its place, which its body then names.
 
-    Errors: ReleasePending unless somebody says so with `retry`
+    A new name too is paid for where it may have been measured before, in a later copy of the ledger.
+    Output: what it costs, what of that is charged to the budget, and whether it is paid for again
+    Errors: those of the place; ReleasePending for such a name unless somebody says so with `retry`
     """
-    if not within.may_repeat(page):
-        return False
-    if retry:
-        return True
-    raise ReleasePending(
-        f"{name!r}: this series goes on from an older copy of its ledger, and what was measured after the copy is "
-        "lost. So this period may have been measured already, and the price of the series covers one measurement of "
-        "each. Nothing was spent now. on_pending='retry' measures it and pays for it; or open another series."
-    )
+    if not again and within.may_repeat(page):
+        again = True
+        if not retry:
+            raise ReleasePending(_UNSURE.format(name=body["name"]))
+    loss = within.again(loss) if again else loss
+    price, place = within.enter(page, loss)
+    body |= {"about": within.opening, "within": {**place}}
+    return loss, price, again

@@ -16,6 +16,8 @@ from dpframe.fields import FieldDict, Fields
 
 GENESIS = "0" * 64  # the hash before the first entry
 
+PENDING = "pending"  # the status of a charge that has no answer yet, and of which nobody said that it failed or is lost
+
 
 class Charge(NamedTuple):
     """One line of a budget's history: the time (UTC), the release, its price, and whether its table was stored.
@@ -37,7 +39,7 @@ class Charge(NamedTuple):
     delta: float
     rho: float | None = None
     name: str | None = None
-    status: str = "pending"
+    status: str = PENDING
     number: int = 0
     paid_by: int | None = None
     price: Loss | None = None

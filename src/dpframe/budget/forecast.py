@@ -15,7 +15,7 @@ from dpframe.budget.account import Budget
 from dpframe.budget.allowance import Record
 from dpframe.budget.entries import Entry, loss_of, price_of
 from dpframe.budget.losses import Loss
-from dpframe.budget.named_periods import NamedPeriod
+from dpframe.budget.periods_of_time import NamedPeriod
 from dpframe.budget.verbs import offered, registered
 from dpframe.safe_text import visible
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import inspect
 import os
 import socket
 import time
@@ -83,4 +84,7 @@ def patient(charge: Callable[P, T]) -> Callable[P, T]:
                     raise
             time.sleep(_PAUSE)
 
+    # So that a call that does not fit is explained by the door of its class, which takes wrapped methods as they are.
+    vars(waiting).update(__signature__=inspect.signature(charge))
+    vars(waiting).pop("__wrapped__")
     return waiting

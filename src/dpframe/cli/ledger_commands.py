@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from dpframe.budget import CAPS, Budget, Charge, Ledger, NamedPeriod, Terms, account, read_length, user_name
+from dpframe.budget import CAPS, PENDING, Budget, Charge, Ledger, NamedPeriod, Terms, account, read_length, user_name
 from dpframe.budget.ledger import read_since
 from dpframe.cli.commands import BELOW, Said, add_for_ledger, loss_data, the_budget, the_budgets, typed
 from dpframe.fields import FieldDict
@@ -105,7 +105,7 @@ def _stuck(name: str, budget: Budget, asked: Any) -> Iterator[str]:
     of += "" if asked.witness is None else f" --witness {shlex.quote(asked.witness)}"
     latest = account.now() - asked.warn_stuck.length
     for charge in budget.history():
-        if charge.status == "pending" and charge.when < latest:
+        if charge.status == PENDING and charge.when < latest:
             release = shlex.quote(charge.name or str(charge.number))
             yield f"{name}: {release} is pending. If it does not run: {command.format('resolve')} {release} {of}"
     if (number := budget.failures.unacknowledged) > 0:

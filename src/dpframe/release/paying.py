@@ -33,10 +33,13 @@ class Naming(TypedDict, total=False):
     wait: bool
 
 
+_PENDING: dict[str, Naming] = {"refuse": {}, "retry": {"retry": True}, "wait": {"wait": True}}
+
+
 def read_pending(on_pending: object) -> Naming:
     """What is done about a name that was charged and has no answer. Errors: InvalidArgument."""
-    check_choice(on_pending, ("refuse", "retry", "wait"), "on_pending")
-    return {"wait": True} if on_pending == "wait" else {"retry": on_pending == "retry"}
+    check_choice(on_pending, tuple(_PENDING), "on_pending")
+    return _PENDING[str(on_pending)]
 
 
 class Account(Protocol):

@@ -11,8 +11,8 @@ from functools import cached_property
 
 from dpframe.budget.accountants import Accountant, accountant_named
 from dpframe.budget.entries import Entry, loss_of
-from dpframe.budget.lengths import Periods, later
 from dpframe.budget.losses import Loss, Terms, read_delta, read_epsilon, read_rho
+from dpframe.budget.periods_of_time import Periods, later
 from dpframe.budget.receipts import Page
 from dpframe.errors import BudgetExceeded, InvalidArgument, InvalidPrice
 from dpframe.theory.formulas.loss import rho_within

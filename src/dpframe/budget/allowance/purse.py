@@ -13,10 +13,10 @@ from dpframe.budget import account
 from dpframe.budget.allowance.moves import close, holder_of, move
 from dpframe.budget.allowance.pace import Pace, Record, planned, read_pace, read_start
 from dpframe.budget.entries import Charge, Entry, texts_of
-from dpframe.budget.lengths import Periods, read_zone
 from dpframe.budget.losses import Loss, Terms, written_number
 from dpframe.budget.names import is_text
 from dpframe.budget.parts import PartName
+from dpframe.budget.periods_of_time import Periods, read_zone
 from dpframe.budget.receipts import Page, Receipt, Stored
 from dpframe.budget.verbs import INNER, Forecasts, offered
 from dpframe.errors import InvalidArgument, InvalidPrice

@@ -11,7 +11,7 @@ from html import escape
 
 import polars as pl
 
-from dpframe.budget import Budget, Charge, Ledger, Loss, Terms, account
+from dpframe.budget import PENDING, Budget, Charge, Ledger, Loss, Terms, account
 from dpframe.fields import Names
 from dpframe.plan import render_html
 from dpframe.safe_text import visible
@@ -105,7 +105,7 @@ def charge_rows(lines: Sequence[Charge]) -> tuple[Names, list[Names]]:
 
 def status_words(charge: Charge) -> str:
     """The status of a charge; of one that is pending, where it runs or was killed."""
-    if charge.status != "pending" or charge.host is None:
+    if charge.status != PENDING or charge.host is None:
         return charge.status
     return f"pending: {charge.by} on {charge.host}, process {charge.process}"
 
