@@ -330,9 +330,9 @@ class Budget(BudgetState):
                 charge
         Errors: InvalidArgument if there is no charge of this name or number, or if it is not pending
 
-        >>> Budget(epsilon=1).resolve("visits 2026-11")
+        >>> Budget(epsilon=1).resolve("visits 11")
         Traceback (most recent call last):
-        dpframe.errors.InvalidArgument: resolve: no release 'visits 2026-11' was charged to this budget. None is pending.
+        dpframe.errors.InvalidArgument: resolve: no release 'visits 11' was charged to this budget. None is pending.
         """
         if not is_text(release) and not is_integer(release):
             raise InvalidArgument("resolve: give the name of a release, or the number of its charge in history().")

@@ -103,8 +103,8 @@ class Ledger(Hints):
 
         Input:  name; epsilon and delta, or rho and delta, accountant, min_units and caps as in `dp.Budget`; spender:
                 who spends what is charged by this object, for a cap of each spender and for the history. Nothing proves
-                who it is, and nobody is taken for one who was not named; purpose: what for, in the history; create:
-                make a new budget, also when its name is nearly that of another one
+                who it is; purpose: what for, in the history; create: make a new budget, also when its name is nearly
+                that of another one
         Output: Budget
         Warns:  DpFrameWarning when it is made with a limit that protects little; not when it is opened again
         Errors: BudgetMismatch if it was made with another limit, accountant or caps, or if there is none of this name
