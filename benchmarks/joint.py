@@ -94,10 +94,10 @@ def values(ask, columns, epsilon=1.0):
 
 
 def laws(ask):
-    """Standard deviations of the noise of totals that are released as they are, by the names of their columns."""
+    """Standard deviations of the noise of totals, by the names of their columns; of a slope, of its input's sum."""
     query = ask()
-    plan = read_price(Terms.EPSILON, epsilon=1).plan(query._question) if isinstance(query, dp.Query) else None
-    return {n.allotment.names[0]: float(n.deviation) for n in plan.noises if n.adds} if plan else {}
+    plan = read_price(Terms.EPSILON, epsilon=1).plan(getattr(query, "_query", query)._question)
+    return {n.allotment.names[0]: float(n.deviation) for n in plan.noises if n.adds}
 
 
 def main():
