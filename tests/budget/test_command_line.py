@@ -254,6 +254,16 @@ def test_a_forecast_counts_named_days_after_a_catch_up():
     assert "at 3 a day" in repr(lasting([f"visits 2026-11-{day}, 2026-12-01" for day in range(30)]))
     assert "at 0.3 a day, as on the named day" in repr(lasting([f"{kind} 2026-11-01" for kind in "abc"]))
     assert "9999" not in repr(lasting(["visits 9999-99-99"]))
+    nights = [f"visits 2026-11-{day:02}" for day in range(1, 31)]
+    for more in (
+        ["a look at the launch"],
+        [None],
+        ["the month 2026-10"],
+    ):  # what is beside the nights is spread over them
+        for names in (more + nights, nights + more):
+            assert "of the last 30 named days" in repr(lasting(names))
+        assert "at 0.1033 a day" in repr(lasting(nights + more))
+    assert "at 0.1 a day" in repr(lasting(["a look", *nights]))  # it was paid before the first of them
 
 
 def test_a_forecast_counts_named_days_after_a_restore_and_beside_parts(tmp_path):

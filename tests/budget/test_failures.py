@@ -419,7 +419,7 @@ def test_a_witness_cannot_be_left_out_or_lost(witnessed, tmp_path):
     paid(opened().budget("visits", epsilon=1))
     with pytest.raises(errors.LedgerDamaged, match="witness="):
         Ledger(path)
-    with pytest.raises(errors.InvalidArgument, match="own folder"):
+    with pytest.raises(errors.InvalidArgument, match="folder or below it"):
         Ledger(tmp_path / "ledger" / "other.sqlite", witness=tmp_path / "ledger" / "witness")
     ledger = opened()
     budget = ledger.budget("visits")

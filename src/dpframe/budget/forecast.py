@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -197,25 +198,34 @@ class _Pace:
 def _pace(payments: Sequence[Payment], today: dt.date) -> _Pace | None:
     """The pace of spending; None without payments in the last days.
 
-    If each release has the period of its rows in its name, such as "visits 2026-11-27" or "visits 2026-03", all of one
-    length, these are counted: a job that made up for twelve months in one morning spent what twelve months cost, and
-    goes on with the month after them.
+    If most releases have the period of their rows in their name, such as "visits 2026-11-27" or "visits 2026-03", these
+    periods are counted: a job that made up for twelve months in one morning spent what twelve months cost, and goes on
+    with the month after them. What else was paid since the first of them was charged is spread over them.
     """
     named = [NamedPeriod.of(paid.name) for paid in payments]
-    known = [period for period in named if period is not None]
-    words = {period.word for period in known}
-    if payments and len(known) == len(payments) and len(words) == 1:
-        (word,), of = words, "named "
-        sizes = _by_date(zip((period.number for period in known), (paid.size for paid in payments), strict=True))
+    word, times = next(iter(Counter(period.word for period in named if period is not None).most_common(1)), ("day", 0))
+    of, others = "", list[Payment]()
+    if 2 * times > len(payments):
+        of, known = "named ", []
+        for period, paid in zip(named, payments, strict=True):
+            if period is not None and period.word == word:
+                known.append((period.number, paid))
+            else:
+                others.append(paid)
+        sizes = _by_date((place, paid.size) for place, paid in known)
         until = max(sizes)
+        begun = min(paid.when for place, paid in known if place > until - _RECENT)
+        others = [paid for paid in others if paid.when >= begun]
     else:
-        word, of, until = "day", "", today.toordinal()
+        word, until = "day", today.toordinal()
         sizes = _by_date((paid.when.date().toordinal(), paid.size) for paid in payments)
     if not sizes:
         return None
     first = max(min(sizes), until - (_RECENT - 1))
     number = until - first + 1
-    mean = sum(size for period, size in sizes.items() if first <= period <= until) / number
+    mean = (
+        sum(size for period, size in sizes.items() if first <= period <= until) + sum(paid.size for paid in others)
+    ) / number
     if not mean:
         return None
     alone = f"as on the {'named' if of else 'first'} day" if word == "day" else f"as in the named {word}"

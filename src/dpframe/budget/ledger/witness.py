@@ -43,8 +43,8 @@ class Witness:
         self._id: str | None = None
         if folder is not None and self._path.parent.resolve().is_relative_to(folder.resolve()):
             raise InvalidArgument(
-                f"witness={str(path)!r} is in the ledger's own folder, so a backup would restore both together. "
-                "Choose a file in another folder, best on another disk."
+                f"witness={str(path)!r} is in the ledger's folder or below it, so a backup would restore both "
+                "together. Choose a file in another folder, best on another disk."
             )
 
     def known_here(self) -> set[str]:
