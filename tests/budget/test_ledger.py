@@ -2,13 +2,16 @@
 
 import copy
 import datetime as dt
+import gc
 import itertools
 import json
+import os
 import pickle
 import sqlite3
 import subprocess
 import sys
 import threading
+import warnings
 from fractions import Fraction
 
 import polars as pl
@@ -86,8 +89,6 @@ def test_a_budget_of_a_ledger_can_go_to_another_process(place):
 
 
 def test_a_budget_in_memory_is_not_spent_by_a_fork():
-    import os
-
     budget = Budget(epsilon=1)
     child = os.fork()
     if child == 0:
@@ -186,6 +187,27 @@ def _hold_processes(spenders, place, processes, spends, cap):
     assert said["charges"] + said["refused"] == processes * spends
     assert said["entries"] == said["charges"] + 1
     return said
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="nothing says which files are open")
+def test_a_ledger_that_nobody_has_any_more_is_closed(tmp_path):
+    def is_open():
+        paths = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
+        return any(os.readlink(path).startswith(str(tmp_path)) for path in paths if os.path.islink(path))
+
+    for folder in ("here", "elsewhere"):
+        (tmp_path / folder).mkdir()
+    ledger = Ledger(tmp_path / "here" / "a.sqlite", witness=tmp_path / "elsewhere" / "w")
+    ledger.budget("b", epsilon=1).charge(Loss.charged(Fraction(1, 2), Fraction(0)), "unit 'id', add-remove", "q")
+    ledger.backup(tmp_path / "here" / "b.sqlite")
+    assert is_open()
+    gc.collect()  # what other tests have left
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", ResourceWarning)
+        del ledger
+        gc.collect()
+    assert not is_open()
+    assert not said, "Python 3.13 warns of a connection that is not closed"
 
 
 @pytest.mark.one_in(2)
