@@ -15,13 +15,20 @@ With `plain`, the columns are short ranges in a wide octave, and values with a c
 means are asked of 300 and 3,000 people, and each column has its line: the root mean square, the median and the largest
 ratio to hindsight apart, and in which part of the releases values were clipped that move the mean by more than noise.
 
+With `shapes`, each release has a law of its own: families, scales, places, rounding, zeros and codes are drawn at
+random, and so are the people, 200 to 100,000. The seeds are in two halves: figures of `dp.Auto()` are decided on
+`design`, and `report` is what was not looked at meanwhile. "Silently" is the part of releases that clip by more than
+three times their noise and say no word of it.
+
     python benchmarks/bounds.py [epsilon, by default 1] [releases, by default 12] [plain]
+    python benchmarks/bounds.py 1 240 shapes report  # or design; with `each`, a line for each column
 """
 
 from __future__ import annotations
 
 import sys
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -49,11 +56,65 @@ PLAIN = {
     "ages, 2% are 999": lambda draw, size: np.where(draw.random(size) < 0.02, 999, ages(draw, size)),
     "ages, 2% are -9999": lambda draw, size: np.where(draw.random(size) < 0.02, -9999, ages(draw, size)),
 }
+ENDS = (200, 1000, 10_000, 100_000)  # people: random shapes are told apart by these
 VERBS, SIZES, LARGE = ("mean", "sum", "var", "std"), (300, 3000, 30_000), 300_000
 
 
 def ages(draw, size) -> np.ndarray:
     return np.clip(np.floor(draw.normal(45, 15, size)), 18, 95).astype(int)
+
+
+def shape(draw, size) -> np.ndarray:
+    """A column of a law that is drawn itself."""
+    family = draw.integers(9)
+    values = (
+        lambda: draw.normal(size=size),
+        lambda: draw.uniform(size=size),
+        lambda: draw.lognormal(0, draw.uniform(0.2, 2.2), size),
+        lambda: draw.gamma(np.exp(draw.uniform(-1.5, 2)), size=size),
+        lambda: draw.pareto(draw.uniform(1.2, 4), size),
+        lambda: draw.standard_t(draw.uniform(1.5, 8), size),
+        lambda: draw.beta(*np.exp(draw.uniform(-1, 2, 2)), size),
+        lambda: np.where(draw.random(size) < draw.uniform(0.1, 0.9), 0, draw.uniform(1, 5)) + draw.normal(size=size),
+        lambda: draw.poisson(np.exp(draw.uniform(-1, 4)), size),
+    )[family]()
+    values = values * draw.choice([-1, 1], p=[0.1, 0.9]) * 10 ** draw.uniform(-2, 4)
+    if draw.random() < 0.4:  # a range far from zero beside its width
+        values = values + np.std(values) * np.exp(draw.uniform(0, 4)) * draw.choice([-1, 1], p=[0.2, 0.8])
+    if draw.random() < 0.2:  # zeros
+        values = np.where(draw.random(size) < draw.uniform(0.1, 0.8), 0, values)
+    if draw.random() < 0.2:  # a code
+        code = np.std(values) * np.exp(draw.uniform(2, 7)) * draw.choice([-1, 1])
+        values = np.where(draw.random(size) < np.exp(draw.uniform(-5.3, -2.5)), code, values)
+    return np.rint(values).astype(np.int64) if draw.random() < 0.4 and np.std(values) > 3 else values
+
+
+def shapes(half, epsilon, releases) -> None:
+    """Ratios to hindsight apart, and what is silently bad, by the number of people."""
+    rows = []
+    for seed in range(half == "report", 2 * releases, 2):
+        draw = np.random.default_rng([7, seed])
+        size = int(np.exp(draw.uniform(*np.log([ENDS[0], ENDS[-1]]))))
+        verb = draw.choice(["mean", "mean", "sum", "std"])
+        values = np.sort(shape(draw, size))
+        ends, relative, left, seen = chosen(values, verb, epsilon)
+        values = values.astype(float)
+        lost, _, noisy = errors(values, verb, *pairs(values), relative * left)
+        _, moved, own = (float(x[0]) for x in errors(values, verb, *(np.array([end]) for end in ends), relative))
+        best = np.hypot(lost, noisy).min() + 1e-12 * np.abs(values).max()
+        rows.append((size, np.hypot(moved, own) / best, seen and abs(moved) > 3 * own, not seen))
+        if "each" in sys.argv:
+            print(seed, size, verb, *np.quantile(values, [0, 0.05, 0.5, 0.95, 1]), ends, *map(float, rows[-1][1:]))
+    sizes, ratios, silent, unseen = (np.array(x) for x in zip(*rows, strict=True))
+    print("people: ratios of what is no guess: geometric mean, root mean square, 90th of 100, largest; silent; guesses")
+    for low, high in [*pairwise(ENDS), (ENDS[0], ENDS[-1])]:
+        here = (sizes >= low) & (sizes <= high)
+        at = here & ~unseen
+        mean, square = np.exp(np.log(ratios[at]).mean()), np.sqrt((ratios[at] ** 2).mean())
+        print(
+            f"{low:6,} to {high:7,} {mean:6.2f} {square:7.2f} {np.quantile(ratios[at], 0.9):6.2f} "
+            f"{ratios[at].max():7.1f} {silent[at].mean():6.1%} {unseen[here].mean():6.1%}"
+        )
 
 
 def errors(values, verb, low, high, relative) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -89,19 +150,22 @@ def pairs(values) -> tuple[np.ndarray, np.ndarray]:
     return low[low < high], high[low < high]
 
 
-def chosen(values, verb, epsilon) -> tuple[tuple[float, float], float, float]:
-    """Bounds that a release chooses, the relative noise of its total, and the part of the price that is left for it."""
+def chosen(values, verb, epsilon) -> tuple[tuple[float, float], float, float, bool]:
+    """Bounds that a release chooses, the relative noise of its total, the part of the price that is left for it, and
+    whether the bounds are no guess.
+    """
     price = read_price(Terms.EPSILON, epsilon=epsilon)
     table = pl.DataFrame({"u": np.arange(len(values)), "x": values})
     frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=epsilon))
     question = getattr(frame, verb)("x", bounds=dp.Auto(), max_rows=1)._question
     share = question.open_bounds["x"].share
     rest = price.part(1 - share)
-    low, high = choose_bounds(question, "x", price.part(share), rest, Seen()).bounds
+    clipping = choose_bounds(question, "x", price.part(share), rest, Seen())
+    low, high = clipping.bounds
     noise = next(n for n in rest.plan(question).noises if n.allotment.total.column is not None)
     total = noise.allotment.total
     relative = noise.deviation / float(total.sensitivity.scaled(total.unit).l1)
-    return (float(low), float(high)), relative, float(1 - share)
+    return (float(low), float(high)), relative, float(1 - share), clipping.seen
 
 
 def plain(draw, size, law, epsilon, releases) -> str:
@@ -109,7 +173,7 @@ def plain(draw, size, law, epsilon, releases) -> str:
     ratios, biased = [], 0
     for _ in range(releases):
         values = np.sort(law(draw, size))
-        ends, relative, left = chosen(values, "mean", epsilon)
+        ends, relative, left, _ = chosen(values, "mean", epsilon)
         values = values.astype(float)
         lost, _, noisy = errors(values, "mean", *pairs(values), relative * left)
         _, moved, own = (float(x[0]) for x in errors(values, "mean", *(np.array([end]) for end in ends), relative))
@@ -125,7 +189,7 @@ def measured(draw, verb, size, law, epsilon, releases) -> list[float]:
     tried = pairs(np.sort(law(draw, LARGE)))
     for _ in range(releases):
         values = np.sort(law(draw, size))
-        bounds, relative, left = chosen(values, verb, epsilon)
+        bounds, relative, left, _ = chosen(values, verb, epsilon)
         lost, moved, noisy = errors(values, verb, *pairs(values), relative * left)
         hindsight = np.hypot(lost, noisy).min(), np.hypot(moved, noisy).min()
         _, moved, noisy = errors(values, verb, *(np.array([end]) for end in bounds), relative)
@@ -139,6 +203,8 @@ def main() -> None:
     epsilon = Fraction(sys.argv[1]) if len(sys.argv) > 1 else Fraction(1)
     releases = int(sys.argv[2]) if len(sys.argv) > 2 else 12
     draw = np.random.default_rng(0)
+    if "shapes" in sys.argv:
+        return shapes("report" if "report" in sys.argv else "design", epsilon, releases)
     if "plain" in sys.argv:
         print("people, column: root mean square, median and largest ratio to hindsight; more biased than noisy")
         for size in SIZES[:2]:

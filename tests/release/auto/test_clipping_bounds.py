@@ -202,11 +202,39 @@ def _heaped(counts, scale=20.0):
 
 
 def test_a_heap_far_out_is_seen_as_far_as_noise_allows(monkeypatch):
-    """Units after a gap fit no tail. One of 9 scales is surely a heap, one of 4 may be, and one of 1 is noise."""
-    seen = [_heaped(np.array([900.0, 0, 0, 0, heap, 0])) for heap in (180.0, 80.0, 20.0)]
+    """Units after a gap fit no tail. One of 10 scales is surely a heap, one of 6 may be, and one of 1 is noise."""
+    seen = [_heaped(np.array([900.0, 0, 0, 0, heap, 0])) for heap in (200.0, 120.0, 20.0)]
     assert seen[0] > 0.95 > seen[1] > 0.05 > seen[2]
     monkeypatch.setattr(tails, "MODEL", replace(MODEL, curve_again=0.0))  # control: without heaps, noise explains it
     assert _heaped(np.array([900.0, 0, 0, 0, 100.0, 0])) < 0.05
+
+
+def test_several_heaps_in_narrow_bins_are_seen(monkeypatch):
+    """Whole multiples of 317: heaps with gaps between, each in a bin that is far narrower than its distance."""
+    edges = np.append(0.0, 32.0 * np.arange(1, 65))
+    counts = np.zeros(len(edges) + 1)
+    counts[np.searchsorted(edges, 317 * np.arange(6), side="right")] = 650, 320, 123, 90, 80, 70
+    bins = Bins(np.append(-math.inf, edges), np.append(edges, math.inf), counts, np.full(len(counts), 7.0))
+    octaves = powers_of_two(magnitudes(np.repeat(317 * np.arange(6), [650, 320, 123, 90, 80, 70])), 13.0, whole=False)
+
+    def beyond():
+        values = read_values(octaves, bins, 0.0, 2048.0, whole=False)
+        return (values.parts * values.units[:, None]) @ (values.ends[1:] > 1400)
+
+    assert np.mean(beyond() > 30) > 0.9  # 70 are
+    monkeypatch.setattr(tails, "MODEL", replace(MODEL, curve_again=0.0))  # control: no law has gaps
+    assert np.mean(beyond() > 30) < 0.9
+
+
+@pytest.mark.parametrize(("scales", "parts"), [(0.0, 2), (41.0, 12), (200.0, 50), (4100.0, 64)])
+def test_noise_hides_no_part_of_an_even_range(scales, parts):
+    """The largest noise is below the units of a part of half of them, in 99 of 100 cases; one part more is too many."""
+    edges = edges_around(0.0, 1.0, scales, whole=False)
+    assert np.count_nonzero((edges >= 0) & (edges < 1)) == parts
+    if parts < 64 and scales:
+        noises = np.random.default_rng(1).laplace(size=(100_000, parts + 1)).max(axis=1)
+        assert np.mean(noises > 2 * scales / parts) < MODEL.false_alarm * 1.1
+        assert np.mean(noises > 2 * scales / (parts + 1)) > MODEL.false_alarm * 0.9
 
 
 @pytest.mark.parametrize("people", [300, 3000])
@@ -215,7 +243,7 @@ def test_a_narrow_range_in_a_wide_octave_is_found(people):
     values = np.random.default_rng(6).integers(1940, 2010, people)
     out = _one_row_each(values).mean("x", bounds=dp.Auto(), max_rows=1).release(epsilon=1)
     low, high = out.report().items["chosen"]["bounds"]["x"]
-    assert 70 / 2 < high - low < 250
+    assert 70 / 2 < high - low < 1024 / 3
 
 
 # What is chosen

@@ -16,6 +16,7 @@ from narwhals.dtypes import DType
 
 from dpframe import engine
 from dpframe.arrays import Floats, Integers
+from dpframe.engine import ONE
 from dpframe.plan import (
     TIMES,
     Bounds,
@@ -30,7 +31,7 @@ from dpframe.plan import (
     zone_of,
 )
 from dpframe.release.auto.model import MODEL
-from dpframe.release.auto.noisy_histograms import Seen, noisy_histogram
+from dpframe.release.auto.noisy_histograms import Seen, histogram_scale, noisy_histogram
 from dpframe.release.auto.value_histograms import (
     between,
     edges_around,
@@ -88,7 +89,11 @@ def choose_bounds(question: Question, name: str, price: Price, rest: Price, told
     magnitudes = engine.magnitude_profile(question, column)
     octaves = powers_of_two(*noisy_histogram(first, question, magnitudes, told), whole=whole)
     most = most_values(octaves, doubt=MODEL.sure_first)
-    edges = powers_of_eight(whole=whole) if most is None else edges_around(*most, whole=whole)
+    if most is None:
+        edges = powers_of_eight(whole=whole)
+    else:  # the second histogram has less noise
+        finer = float(octaves.scales[0]) / histogram_scale(second, question.table.relation) * ONE
+        edges = edges_around(*most[:2], most[2] * finer, whole=whole)
     counts = noisy_histogram(second, question, engine.value_profile(question, column, edges.tolist()), told)
     bins, values = between(edges, *counts), None
     if most is None:

@@ -109,7 +109,6 @@ class Model:
     empty_side: float = 0.3
     sure_side: float = math.exp(-4)  # that threshold if the other sign has units: a wrong sign costs much
     bulk_tail: float = 0.25  # part of the units on either side of the range that is divided into equal bins
-    clear_sum: float = 4.5  # units in all of these bins together, in standard deviations of the noise of their sum
     tail_octaves: int = 6  # how often the distance doubles beyond that range
     tail_scales: float = 20.0  # units in a tail, in scales of the noise: so many tell the law
     # How much denser than the bin before it a tail may begin, and by how much likelihood a law is less likely beyond
@@ -123,7 +122,8 @@ class Model:
     clear_bin: float = 8.0
     # By how many scales noise may make a count smaller: by more with a probability of 2.5%.
     hidden_scales: float = 3.0
-    false_alarm: float = 0.01  # probability that a range is taken for one of most units that is not
+    # Probability that a range is taken for one of most units that is not, and that noise hides which bins are empty.
+    false_alarm: float = 0.01
 
     # Clipping bounds.
     groups_unlisted: float = 10.0  # assumed number of groups, if none are listed. By hand

@@ -5,13 +5,14 @@ is not read bin by bin. Beyond a start, where units are still clearly visible, t
 from the centre is n · exp(-λ · (t^κ - 1) / κ). This is a power law at κ = 0, exponential at 1, and about normal at 2;
 tails of lognormal values are near a small κ. With a large λ values end abruptly. Or they end at zero, as amounts do.
 
-Beside the law there may be a heap: many units with one value, far out, such as 999 for an answer that is missing. No
-law without gaps has one. Before the counts are seen, a heap is as likely as a curve of sizes that comes again after a
-gap (`MODEL.curve_again`); its place is uniform over the possible bounds, and so is the logarithm of its units.
+Beside the law there may be heaps: many units with one value, far out, such as 999 for an answer that is missing, or
+amounts that are whole multiples of one amount. No law without gaps has them. Before the counts are seen, a heap is as
+likely as a curve of sizes that comes again after a gap (`MODEL.curve_again`), and a further one is as likely after it.
+Its place is uniform over the possible bounds, and so is the logarithm of its units.
 
-Each n, λ and κ of a grid, without a heap and with each one, is weighted by the likelihood of the noisy counts. Cases
-are drawn by these weights, and the units in each case by Poisson's law. The grid is a prior that only choices rest on;
-no bound rests on it.
+Each n, λ and κ of a grid, without a heap and with one at each place, is weighted by the likelihood of the noisy counts.
+Cases are drawn by these weights, and the units in each case by Poisson's law. The grid is a prior that only choices
+rest on; no bound rests on it.
 
 Source: the law of Weibull 1951, "A statistical distribution function of wide applicability", beyond a start, and with
         Pareto's as its limit
@@ -32,7 +33,7 @@ _STEEP, _BENT = (
     for grid in np.meshgrid(np.geomspace(0.1, 60, 26), [0, 0.15, 0.3, 0.5, 0.75, 1, 1.5, 2, 3], indexing="ij")
 )  # λ and κ
 _NUMBERS = 14  # n that are tried, between the least and the most that the counts allow
-_HEAPS = 8  # numbers of units in a heap that are tried
+_MOST_HEAPS = 8  # in one tail
 _SURE = 300.0  # most nats by which counts speak for a heap, so that weights are finite
 
 
@@ -95,20 +96,17 @@ def draw_tail(
     expected = (np.concatenate(laws)[:, None] * numbers[:, None]).reshape(-1, len(bins.counts))  # laws by bins
     denser = np.tile(_STEEP, len(laws))[:, None] * numbers / start > MODEL.tail_denser * dense
     nats = _likelihood(bins, expected).sum(axis=-1) - MODEL.tail_doubt * denser.ravel()
-    cells, sizes, heaps = _heaps(bins, expected, distances)
-    weights = np.exp(nats - nats.max())[:, None] * np.column_stack([np.full(len(nats), 1 - MODEL.curve_again), heaps])
-    cumulative = np.cumsum(weights)
+    heaps = _Heaps.of(bins, distances)
+    odds = np.column_stack([np.full(len(nats), 1 - MODEL.curve_again), heaps.odds(expected)[0]])
+    cumulative = np.cumsum(np.exp(nats - nats.max())[:, None] * odds)
     cases = MODEL.value_cases
     at = np.searchsorted(cumulative, (draw.permutation(cases) + 0.5) / cases * cumulative[-1])
-    at, heap = np.divmod(at, weights.shape[1])
+    at, heap = np.divmod(at, odds.shape[1])
     law_at, number = at // _NUMBERS, numbers[at % _NUMBERS]
     there = _survival(np.append(distances / start, math.inf), _STEEP[law_at % size], _BENT[law_at % size])
     mean = number[:, None] * -np.diff(there, axis=1)
     mean[np.ix_(law_at >= size, distances >= zero)] = 0.0
-    for case in np.flatnonzero(heap):
-        cell, units_there = np.divmod(heap[case] - 1, len(sizes))
-        mean[case, draw.choice(np.flatnonzero(cells == cell))] += sizes[units_there]
-    return np.asarray(draw.poisson(mean), np.float64)
+    return np.asarray(draw.poisson(mean + heaps.drawn(expected[at], heap, draw)), np.float64)
 
 
 def _likelihood(bins: Bins, expected: Floats) -> Floats:
@@ -117,24 +115,60 @@ def _likelihood(bins: Bins, expected: Floats) -> Floats:
     return np.asarray(-np.abs(bins.counts - expected) / width - np.log(width))
 
 
-def _heaps(bins: Bins, expected: Floats, distances: Floats) -> tuple[Integers, Floats, Floats]:
-    """Heaps beside each law: the probability of each before the counts are seen, times what the counts say of it.
+@dataclass(frozen=True)
+class _Heaps:
+    """Heaps that there may be between growing distances: the one or two bins that hold each place, if there are any."""
 
-    Input:  expected: units in each bin by each law (laws by bins)
-    Output: the cell of each distance: distances in the same bins are in one cell; the numbers of units that are tried;
-            and laws by cells and numbers: likelihood with the heap over likelihood without it, times its probability
-    """
-    places = np.append((distances[1:] + distances[:-1]) / 2, 2 * distances[-1])
-    inside, cells = np.unique(
-        (bins.begins <= places[:, None]) & (places[:, None] < bins.ends), axis=0, return_inverse=True
-    )
-    scale = float(bins.scales.min())
-    sizes = np.geomspace(scale, max(float((bins.counts + 3 * bins.scales).max()), 4 * scale), _HEAPS)
-    before = _likelihood(bins, expected)
-    more = np.stack([_likelihood(bins, expected + size) - before for size in sizes])  # sizes by laws by bins
-    ratios = np.exp(np.minimum(np.einsum("slb,cb->lcs", more, inside.astype(np.float64)), _SURE))
-    chances = MODEL.curve_again * np.bincount(cells) / (len(places) * len(sizes))
-    return cells, sizes, (ratios * chances[:, None]).reshape(len(expected), -1)
+    bins: Bins
+    first: Integers
+    last: Integers
+    chances: Floats  # beforehand; 0 where no bin holds the place
+
+    @classmethod
+    def of(cls, bins: Bins, distances: Floats) -> _Heaps:
+        places = np.append((distances[1:] + distances[:-1]) / 2, 2 * distances[-1])[:, None]
+        inside = (bins.begins <= places) & (places < bins.ends)
+        last = inside.shape[1] - 1 - inside[:, ::-1].argmax(axis=1)
+        return cls(bins, inside.argmax(axis=1), last, MODEL.curve_again / len(places) * inside.any(axis=1))
+
+    def odds(self, expected: Floats) -> tuple[Floats, Floats]:
+        """Odds of a heap at each place, if others are as likely as not, and the units that it would have.
+
+        They are its probability beforehand, times the mean likelihood over its sizes, over the likelihood without it.
+        The logarithm of a size is uniform beforehand. The size that fits best stands for those within the noise of it.
+
+        Input:  expected: units in each bin without it (cases by bins)
+        Output: both cases by places
+        """
+        counts, scales = self.bins.counts, self.bins.scales
+        sizes = np.maximum(counts[self.first] - expected[:, self.first], scales[self.first])
+        nats = np.zeros(sizes.shape)
+        for at, holds in ((self.first, 1), (self.last, self.last != self.first)):
+            own = Bins(*(values[at] for values in vars(self.bins).values()))
+            nats += holds * (_likelihood(own, expected[:, at] + sizes) - _likelihood(own, expected[:, at]))
+        near = np.minimum(2 * np.hypot(scales[self.first], np.sqrt(sizes / 2)) / sizes, 1.0)
+        near /= max(math.log(max(float(counts.max()), 1.0) / float(scales.min())), 1.0)
+        return np.asarray(self.chances * near * np.exp(np.minimum(nats, _SURE))), sizes
+
+    def drawn(self, expected: Floats, first: Integers, draw: np.random.Generator) -> Floats:
+        """Units in heaps at each place, in some cases: a first heap, and then further ones, as the counts say.
+
+        Input:  expected: units in each bin without heaps, in each case; first: the first heap of each, 0 for none
+        """
+        cases, held = np.zeros((len(expected), len(self.first))), expected.copy()
+        at, place = np.flatnonzero(first), first[first > 0] - 1
+        for _ in range(_MOST_HEAPS):
+            units = self.odds(held[at])[1][np.arange(len(at)), place]
+            noisy = units + draw.laplace(0.0, np.sqrt(self.bins.scales[self.first[place]] ** 2 + units / 2))
+            cases[at, place] += np.maximum(noisy, 0.0)
+            held[at, self.first[place]] += units
+            apart = self.last[place] != self.first[place]
+            held[at[apart], self.last[place][apart]] += units[apart]
+            odds = np.column_stack([np.full(len(at), 1 - MODEL.curve_again), self.odds(held[at])[0]])
+            cumulative = np.cumsum(odds, axis=1)
+            further = (cumulative <= draw.random((len(at), 1)) * cumulative[:, -1:]).sum(axis=1)
+            at, place = at[further > 0], further[further > 0] - 1
+        return cases
 
 
 def _survival(times: Floats, steep: Floats, bent: Floats) -> Floats:

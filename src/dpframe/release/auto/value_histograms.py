@@ -90,14 +90,18 @@ def most_values(bins: Bins, *, doubt: float) -> tuple[float, float, float] | Non
 def edges_around(low: float, high: float, scales: float, *, whole: bool) -> Floats:
     """Growing edges: equal parts between two numbers, and distances that double in two bins beyond.
 
-    There are as many equal parts as leave the units clear in the sum of all of them, whose noise has a standard
-    deviation of √(2 · parts) scales. Fewer parts say less of where a range ends: years from 1940 to 2009 are a small
-    part of their octave. Where distances doubled in one bin, errors of means and of `std` were 1.05 and 1.02 times as
-    large at 30,000 units, on 27 columns.
+    A range of values begins and ends somewhere in bins of the first histogram, so it fills half of them, more or less.
+    There are as many equal parts as let no noise look like the units of one, were these spread evenly over half of the
+    parts, but with a probability of at most a = `MODEL.false_alarm`. For one of m Laplace noises is above ln(m / 2a)
+    scales with a probability of at most a. Fewer parts say less of where a range ends: years from 1940 to 2009 are a
+    small part of their octave. Where distances doubled in one bin, errors of means and of `std` were 1.05 and 1.02
+    times as large at 30,000 units, on 27 columns.
 
-    Input:  scales: units between the numbers, in scales of the noise
+    Input:  scales: units between the numbers, in scales of the noise of these bins
     """
-    parts = int(np.clip((scales / MODEL.clear_sum) ** 2 / 2, 2, _PARTS))
+    numbers = np.arange(2, _PARTS + 1)
+    apart = numbers / 2 * np.log(numbers / (2 * MODEL.false_alarm)) <= scales
+    parts = int(numbers[apart].max(initial=2))
     away = (high - low) / 2 * (2.0 ** (np.arange(1, 2 * MODEL.tail_octaves + 1) / 2) - 1)
     edges = np.concatenate([low - away, np.linspace(low, high, parts + 1), high + away, [0.0]])
     return np.unique(np.rint(edges) if whole else edges)
@@ -127,7 +131,7 @@ def read_values(octaves: Bins, fine: Bins, low: float, high: float, *, whole: bo
         bins = fine.outward(centre, sign)
         at, units = tail_start(bins)
         places.append(near + sign * at)
-        points = _possible_bounds(float(edges[places[-1]]), centre, sign, whole=whole)
+        points = _possible_bounds(edges, float(edges[places[-1]]), centre, sign, whole=whole)
         distances = sign * (points - centre)
         before, after = places[-1] + (sign < 0), places[-1] + (sign > 0)  # the bins on either side of the start
         dense, beyond = (_density(fine, at, out, distances[0] / 2) for at, out in ((before, -sign), (after, sign)))
@@ -158,9 +162,14 @@ def _density(bins: Bins, first: int, step: int, width: float) -> float:
     return float(most / (bins.ends[at][-1] - bins.begins[at][0]))
 
 
-def _possible_bounds(start: float, centre: float, sign: int, *, whole: bool) -> Floats:
-    """Numbers from the start of a tail outward: the start, then some in each doubling of the distance, and zero."""
+def _possible_bounds(edges: Floats, start: float, centre: float, sign: int, *, whole: bool) -> Floats:
+    """Numbers from the start of a tail outward: the start, the edges, some in each doubling of the distance, and zero.
+
+    So each bin is a place where a heap may be, however narrow it is.
+    """
     times = 2.0 ** (np.arange(1, 2 * _FINE * MODEL.tail_octaves + 1) / _FINE)
     points = centre + (start - centre) * times
-    points = np.append(np.rint(points) if whole else points, 0.0)
+    known = np.append(edges[sign * (edges - start) > 0], 0.0)
+    apart = np.abs(points[:, None] - known).min(axis=1) > np.abs(points - centre) / (4 * _FINE)
+    points = np.concatenate([np.rint(points[apart]) if whole else points[apart], known])
     return np.append(start, np.unique(points[sign * (points - start) > 0])[::sign])
