@@ -178,7 +178,7 @@ def test_what_cannot_be_is_refused_with_the_line_to_type():
         (InvalidArgument, "go with a column"): lambda: dp.mean("x", (0, 1), weight_bounds=(0, 1)),
     }
     asked = {
-        (InvalidBounds, "Type them"): dp.cov("x", "y", {"x": dp.Auto(), "y": (0, 1)}),
+        (InvalidBounds, "narrow=True"): dp.cov("x", "y", {"x": dp.Auto(), "y": (0, 1)}),
         (InvalidBounds, "1e130 apart"): dp.cov("x", "y", {"x": (0, 1e200), "y": (0, 1e200)}),
         (InvalidBounds, "from 0 on"): dp.ratio(dp.sum("x", (0, 1)), dp.sum("y", (-1, 1))),
         (InvalidArgument, "same one"): dp.ratio(dp.sum("x", (0, 1)), dp.sum("x", (0, 1))),

@@ -177,6 +177,13 @@ def _pair_typed(pair: Cov | Corr) -> str:
 
 def _pair_output(pair: Cov | Corr, formula: Formula, name: str, unit_limits: UnitLimits, ddof: int) -> ReleasedColumn:
     """Sums of both columns, of their products and for a correlation of their squares, and a count, of the same rows."""
+    if any(isinstance(bounds, Auto) for bounds in (pair.bounds, pair.bounds_beside)):
+        verb = pair.typed.partition("(")[0]
+        raise InvalidBounds(
+            f"{pair.typed}: dp.Auto() does not choose bounds of two columns at once. Type wide ones; narrower ones "
+            f"inside them are found by {verb}([{pair.column!r}, {pair.beside!r}], bounds={{{pair.column!r}: (0, 100), "
+            f"{pair.beside!r}: (0, 100)}}, narrow=True)."
+        )
     lines = []
     for title, typed in ((pair.column, pair.bounds), (pair.beside, pair.bounds_beside)):
         own = number_column(title, unit_limits).domain.bounds
