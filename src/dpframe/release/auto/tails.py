@@ -129,7 +129,8 @@ class _Heaps:
         places = np.append((distances[1:] + distances[:-1]) / 2, 2 * distances[-1])[:, None]
         inside = (bins.begins <= places) & (places < bins.ends)
         last = inside.shape[1] - 1 - inside[:, ::-1].argmax(axis=1)
-        return cls(bins, inside.argmax(axis=1), last, MODEL.curve_again / len(places) * inside.any(axis=1))
+        chances: Floats = np.where(inside.any(axis=1), MODEL.curve_again / len(places), 0.0)
+        return cls(bins, inside.argmax(axis=1), last, chances)
 
     def odds(self, expected: Floats) -> tuple[Floats, Floats]:
         """Odds of a heap at each place, if others are as likely as not, and the units that it would have.
