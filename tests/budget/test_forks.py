@@ -13,7 +13,7 @@ import pytest
 
 from dpframe import errors
 from dpframe.budget import Budget, Ledger, Loss
-from dpframe.budget.ledger import forks
+from dpframe.budget.ledger import unforked
 
 WHO, TENTH = "unit 'id', add-remove", Loss.charged(Fraction(1, 10), Fraction(0))
 PROGRAM = Path(__file__).parent / "forking.py"
@@ -81,7 +81,7 @@ def outcome_of_a_fork(work):
 @pytest.mark.parametrize("held", ["ledger", "witness"])
 def test_a_fork_comes_before_a_transaction_or_after_it(tmp_path, elsewhere, monkeypatch, patience, held):
     """It waits for one of another thread. If that takes too long, the fork is told so at once, and charges nothing."""
-    monkeypatch.setattr(forks, "PATIENCE", patience)
+    monkeypatch.setattr(unforked, "PATIENCE", patience)
     ledger = Ledger(tmp_path / "a.sqlite", witness=elsewhere / "witness", timeout=5)
     budget, inside, ended = ledger.budget("visits", epsilon=1), threading.Event(), threading.Event()
 
