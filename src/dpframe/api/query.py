@@ -180,11 +180,10 @@ class Query(NoNumber, Expects[Table_co]):
                 price pays for its interval, which then holds whatever the values are; covers: "noise" for intervals of
                 the number without noise, or "population" for that of the population from which these people are drawn
                 at random, the default of rates of people with one row in a group. Counts, sums, means, ratios,
-                variances, covariances and correlations have the second. Where people may have several rows, or values
-                other than 0 and 1, a part pays for how far they differ: a ninth to a fifth, and 1/13 for a correlation;
-                fill: with True, numbers that noise hides altogether are shown and not missing, see `Release.fill`;
-                spender, purpose: who pays, and what for; supersedes: a release that this one corrects, which stays
-                paid; because: the reason, which the statement has
+                variances, covariances and correlations have it. Where people may have several rows, or values other
+                than 0 and 1, a part pays for how far they differ: a ninth to a fifth, and 1/13 for a correlation; fill:
+                with True, numbers that noise hides are not missing, see `Release.fill`; spender, purpose: who pays, and
+                what for; supersedes: a release that this one corrects, which stays paid; because: the reason
         Output: Release; its table is of the kind that was protected
         Bound:  (epsilon, delta) differential privacy for the protected unit; if no mechanism uses δ, it is not charged
         Errors: InvalidPrice, DeltaRequired and each BudgetError, which spend nothing; EngineError
