@@ -56,8 +56,8 @@ def test_forks_of_a_process_whose_threads_charge(tmp_path, elsewhere):
 @pytest.mark.long
 @pytest.mark.parametrize("limit", [2, 1000])
 def test_many_forks_of_a_process_whose_threads_charge(place, elsewhere, limit):
-    said = hold(place, elsewhere, 60, 10, limit)
-    assert said["killed"] == 12
+    said = hold(place, elsewhere, 25, 10, limit)  # the server of the tests has 150 connections
+    assert said["killed"] == 5
 
 
 def outcome_of_a_fork(work):
