@@ -65,4 +65,4 @@ def test_the_steward_asks_for_rows(tmp_path, capsys):
     for floor, code in ((2, 0), (3, 1)):
         words = ["policy", "check", str(tmp_path / "a.toml"), str(tmp_path / "a.parquet"), "--min-rows", str(floor)]
         assert main(words) == code
-    assert "2 rows, fewer than --min-rows 3" in capsys.readouterr().out
+    assert "2 rows have a unit, fewer than --min-rows 3" in capsys.readouterr().out

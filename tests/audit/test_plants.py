@@ -1649,9 +1649,9 @@ PLANTS = [
     ),
     Plant(
         "reading draws again",
-        Numbers.shown,
-        "return self.long",
-        "return self.long.with_columns(pl.col('count') + int(np.random.default_rng().integers(1, 10**9)))",
+        dp.Release._in_kind,
+        "long = self._numbers.shown if",
+        "long = self._numbers.shown.with_columns(pl.col('count') + int.from_bytes(__import__('os').urandom(4))) if",
         reading_draws_again,
         10,
     ),

@@ -128,7 +128,7 @@ NO_READING = {
         "store",
         "fail",
     },
-    Ledger: {"close", "is_test", "mark_for_tests"} | {"adopt", "migrate", "restore"},  # static; see below
+    Ledger: {"close", "is_test", "mark_for_tests", "where"} | {"adopt", "migrate", "restore"},  # static; see below
 }
 
 

@@ -20,6 +20,7 @@ from dpframe.budget.losses import (
 )
 from dpframe.budget.names import fingerprint, is_text, user_name
 from dpframe.budget.periods_of_time import NamedPeriod, Periods, read_length
+from dpframe.budget.processes import patient
 from dpframe.budget.receipts import Page, Receipt, Standing, Stored
 from dpframe.budget.verbs import offered
 
@@ -50,6 +51,7 @@ __all__ = [
     "is_text",
     "loss_json",
     "offered",
+    "patient",
     "read_delta",
     "read_epsilon",
     "read_length",

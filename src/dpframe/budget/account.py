@@ -35,7 +35,6 @@ from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.memory import MemoryBook
 from dpframe.budget.names import Payer, body_of, fingerprint, is_text, looked
 from dpframe.budget.parts import PartName, opened, raised
-from dpframe.budget.processes import patient
 from dpframe.budget.receipts import Book, Page, Receipt, Stored, Within
 from dpframe.budget.standing import BudgetState
 from dpframe.errors import (
@@ -126,7 +125,6 @@ class Budget(BudgetState):
 
     # Paying
 
-    @patient
     def charge(
         self,
         loss: Loss,
@@ -150,11 +148,11 @@ class Budget(BudgetState):
         Input:  loss: the price of one release; subject: whose privacy it is (unit and neighbour relation); query: the
                 release in public words; name and plan: the release's name and a description of it without data;
                 refresh: whether to pay again for a name; retry: whether to pay again for a name that is pending or
-                failed; wait: whether to wait for another process of this machine that has charged it, and to pay again
-                if that was killed; batch: whether the loss is that of several queries which were all fixed beforehand;
-                events: the mechanisms, by their names in dp-accounting; part: the part of a partition that the release
-                is about; within: the earlier charge that paid for this release, if there is one; policies: see
-                `body_of`; normal: what is known of the release besides its price
+                failed; wait: whether to pay again for a name whose process on this machine was killed, see `patient`;
+                batch: whether the loss is that of several queries which were all fixed beforehand; events: the
+                mechanisms, by their names in dp-accounting; part: the part of a partition that the release is about;
+                within: the earlier charge that paid for this release, if there is one; policies: see `body_of`; normal:
+                what is known of the release besides its price
         Errors: BudgetMismatch when the budget is bound to another subject; BudgetExceeded; CapExceeded;
                 ReleaseMismatch when the name was used for another plan; ReleasePending; FailuresUnacknowledged;
                 UnsupportedOperation for a single release from a budget with accountant "pld"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import functools
-import inspect
 import os
 import socket
 import time
@@ -74,7 +72,6 @@ def at_work(charge: Entry) -> str:
 def patient(charge: Callable[P, T]) -> Callable[P, T]:
     """With `wait=True`, charge again as long as another process of this machine is at work on the release."""
 
-    @functools.wraps(charge)
     def waiting(*args: P.args, **options: P.kwargs) -> T:
         while True:
             try:
@@ -84,7 +81,4 @@ def patient(charge: Callable[P, T]) -> Callable[P, T]:
                     raise
             time.sleep(_PAUSE)
 
-    # So that a call that does not fit is explained by the door of its class, which takes wrapped methods as they are.
-    vars(waiting).update(__signature__=inspect.signature(charge))
-    vars(waiting).pop("__wrapped__")
     return waiting

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Unpack
 
 from dpframe import engine
-from dpframe.budget import Loss, Normal, Receipt, Terms, loss_json
+from dpframe.budget import Loss, Normal, Receipt, Terms, loss_json, patient
 from dpframe.errors import BudgetMismatch, DpFrameError, UnsupportedOperation
 from dpframe.fields import FieldDict, Fields
 from dpframe.noise import bits
@@ -148,7 +148,7 @@ def settled(
     options |= {"normal": _normal(questions)} if account.terms is Terms.EITHER else {}
     normal = options.get("normal")
     certificate = None if any(question.undecided for question, _ in questions) else certified(questions, cost, normal)
-    receipt = account.charge(cost, subject, query, **options)
+    receipt = patient(account.charge)(cost, subject, query, **options)
     if receipt.stored is None:
         asked_for = [question for question, _ in questions]
         read = partial(_answer_all, questions, account, receipt, price, name, corrects)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpframe.budget import Budget, Entry, Loss, Receipt, Terms
+from dpframe.budget import Budget, Entry, Loss, Receipt, Terms, patient
 from dpframe.errors import InvalidArgument, LedgerUnavailable, UnsupportedOperation
 from dpframe.fields import Fields
 from dpframe.plan import Question
@@ -236,7 +236,7 @@ class Series(Hints):
         blocks = progress.measured_by(number, opening.noise.shapes)
         readings = [] if number in progress.answered else night.readings(progress, blocks)
         inside = f" and {len(blocks) - 1} blocks that end with it" if len(blocks) > 1 else ""
-        receipt = self._budget.charge(
+        receipt = patient(self._budget.charge)(
             Loss.none(in_rho=self._budget.terms is Terms.RHO),
             subject_of(night.question),
             f"{self._name}: {label}{inside}",
