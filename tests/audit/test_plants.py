@@ -1854,8 +1854,8 @@ PLANTS = [
     Plant(
         "rows are read before they are paid for",
         run.settled,
-        "receipt = account.charge(",
-        "_ = [engine.totals(question, 1) for question, _ in questions]\n    receipt = account.charge(",
+        "receipt = patient(account.charge)(",
+        "_ = [engine.totals(question, 1) for question, _ in questions]\n    receipt = patient(account.charge)(",
         read_before_it_is_paid,
     ),
     Plant(
