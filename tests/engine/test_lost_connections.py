@@ -19,29 +19,32 @@ def asked(table, budget):
     return dp.protect(table, unit="id", budget=budget, max_rows=1).sum("x", bounds=(0, 10))
 
 
-def ended(url):
-    """End all other connections of a server, as a restart does."""
-    psycopg = pytest.importorskip("psycopg")
-    with psycopg.connect(host=url.rpartition("=")[2], user="dpframe", dbname="postgres", autocommit=True) as other:
-        other.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
-        )
+CLIENTS = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
 
 
 @pytest.fixture
-def postgres_table(postgres_server):
+def end_connections(postgres_server):
+    """End the connections that were made since, as a restart does; those of other tests stay."""
+    psycopg = pytest.importorskip("psycopg")
+    host = postgres_server.rpartition("=")[2]
+    with psycopg.connect(host=host, user="dpframe", dbname="postgres", autocommit=True) as other:
+        earlier = [pid for (pid,) in other.execute(f"SELECT pid {CLIENTS}")]
+        yield lambda: other.execute(f"SELECT pg_terminate_backend(pid) {CLIENTS} AND NOT pid = ANY(%s)", (earlier,))
+
+
+@pytest.fixture
+def postgres_table(end_connections, postgres_server):
     from postgres_tables import connected, stores
 
     with connected(postgres_server) as backend:
         yield stores(backend)(ROWS)
 
 
-def test_a_connection_that_was_lost_before_the_charge_costs_nothing(postgres_table, postgres_server):
+def test_a_connection_that_was_lost_before_the_charge_costs_nothing(postgres_table, end_connections):
     budget = dp.Budget(epsilon=5)
     query = asked(postgres_table, budget)
     query.release(epsilon=0.5)
-    ended(postgres_server)
+    end_connections()
     for _ in range(3):
         with pytest.raises(errors.EngineUnavailable, match="Nothing was paid"):
             query.release(epsilon=0.5)
@@ -98,14 +101,14 @@ def test_a_file_of_duckdb_is_as_it_was(tmp_path, only):
 
 
 def test_a_connection_that_is_lost_after_the_charge_is_a_failure_like_any_other(
-    postgres_table, postgres_server, monkeypatch
+    postgres_table, end_connections, monkeypatch
 ):
     """The words and the class are those of an error on a cell, and it counts."""
     budget, read = dp.Budget(epsilon=5), totals._read
     query = asked(postgres_table, budget)
 
     def restarted(*arguments):
-        ended(postgres_server)
+        end_connections()
         return read(*arguments)
 
     monkeypatch.setattr(totals, "_read", restarted)
