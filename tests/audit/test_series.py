@@ -15,7 +15,7 @@ from plants import changed
 
 import dpframe as dp
 from dpframe.audit.replaying import given, loss
-from dpframe.budget import account
+from dpframe.budget import earlier
 from dpframe.engine.stages import joining
 from dpframe.release.kinds.series import answer, noise, progress, questions, series, unit_change
 from dpframe.release.kinds.series.shape import Shape, Shapes
@@ -529,7 +529,7 @@ PLANTS = {
         "lost",
     ),
     "each level has the whole price": (noise._mechanisms, "levels[level] * shares", "shares", "pure"),
-    "measuring again is free": (account.Budget.charge, "within.again(loss)", "loss", "pure"),
+    "measuring again is free": (earlier.entered, "within.again(loss) if again else loss", "loss", "pure"),
     "blocks that are over are measured by each late night": (
         progress.Progress.measured_by,
         "max(self.added, default=-1)",
