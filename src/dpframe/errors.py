@@ -95,6 +95,15 @@ def kind_of(value: object) -> str:
     return "None" if value is None else f"an {name}" if name[0].lower() in "aeio" else f"a {name}"
 
 
+def said(value: object) -> str:
+    """A text as it was typed; of another value its type, in words.
+
+    >>> said("monthly"), said(3)
+    ("'monthly'", 'an int')
+    """
+    return repr(value) if isinstance(value, str) else kind_of(value)
+
+
 class DpFrameError(Exception):
     """The base class of all exceptions that dpframe raises on purpose."""
 

@@ -2233,7 +2233,7 @@ PLANTS = [
         "a type that pandas has not makes keys",
         check_key,
         "(nw.Int128, nw.UInt128)",
-        "nw.UInt128",
+        "(nw.UInt128,)",
         keys_are_paid_for_and_lost,
     ),
     Plant(

@@ -118,10 +118,11 @@ def _ours(step: Step, asked: PolarsAggregate) -> tuple[Step, Aggregate]:
 
 
 def _aggregate(name: str, value: object, verb: str) -> Aggregate:
-    if isinstance(value, Named):
-        value = value.aggregate
-    if isinstance(value, pd.NamedAgg):
-        value = value.column, value.aggfunc
+    match value:
+        case Named():
+            value = value.aggregate
+        case pd.NamedAgg():
+            value = value.column, value.aggfunc
     if isinstance(value, tuple) and len(value) == 2 and (isinstance(value[1], str) or callable(value[1])):
         column, word = value  # of a function, such as np.mean, its name is the word
         word = word if isinstance(word, str) else getattr(word, "__name__", "a function")
@@ -130,10 +131,10 @@ def _aggregate(name: str, value: object, verb: str) -> Aggregate:
                 f"{verb}: there is no statistic {word!r}.{nearest(word, _WORDS)} There are {', '.join(_WORDS)}."
             )
         value = _WORDS[word](read_name(column, verb))
-    if name in ("epsilon", "delta", "rho", "share") and not isinstance(value, Aggregate):
+    if isinstance(value, Aggregate):
+        return value
+    if name in ("epsilon", "delta", "rho", "share"):
         raise InvalidArgument(f"{verb}: the price is said at the release: {verb}(...).release({name}=...).")
-    if not isinstance(value, Aggregate):
-        raise InvalidArgument(
-            f"{verb}({name}=...): give an aggregate, such as dp.count() or dp.mean('spend', bounds=(0, 100))."
-        )
-    return value
+    raise InvalidArgument(
+        f"{verb}({name}=...): give an aggregate, such as dp.count() or dp.mean('spend', bounds=(0, 100))."
+    )

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
+from itertools import compress
 from operator import and_, or_
 from types import MappingProxyType
 from typing import Any, TypedDict
@@ -53,22 +54,24 @@ Columns = str | Sequence[str] | pl.Expr  # one column, or several: a list of nam
 
 def read_name(value: object, call: str) -> str:
     """The name of a column."""
-    if isinstance(value, (Expr, pl.Expr)):
-        raise InvalidArgument(
-            f"{call}: give the name of a column, not an expression. Write the expression as a column, and name that: "
-            f"with_columns(y=...).{call.partition('(')[0]}('y'). An aggregate of Polars goes into agg(pl.len())."
-        )
-    if isinstance(value, (Aggregate, Named)):
-        raise InvalidArgument(f"{call}: give the name of a column. A statistic is asked by agg({value!r}).")
-    if isinstance(value, (list, tuple)) and value and all(isinstance(name, str) for name in value):
-        verb = call.partition("(")[0]
-        raise InvalidArgument(
-            f"{call}: name one column here. A method of the frame or its groups takes several: frame.{verb}(['x', "
-            f"'y']). In agg type each: agg(dp.{verb}('x'), dp.{verb}('y'))."
-        )
-    if not isinstance(value, str):
-        raise InvalidArgument(f"{call}: give the name of a column, not {kind_of(value)}.")
-    return value
+    match value:
+        case Expr() | pl.Expr():
+            raise InvalidArgument(
+                f"{call}: give the name of a column, not an expression. Write the expression as a column, and name "
+                f"that: with_columns(y=...).{call.partition('(')[0]}('y'). An aggregate of Polars goes into "
+                "agg(pl.len())."
+            )
+        case Aggregate() | Named():
+            raise InvalidArgument(f"{call}: give the name of a column. A statistic is asked by agg({value!r}).")
+        case list() | tuple() if value and all(isinstance(name, str) for name in value):
+            verb = call.partition("(")[0]
+            raise InvalidArgument(
+                f"{call}: name one column here. A method of the frame or its groups takes several: frame.{verb}(['x', "
+                f"'y']). In agg type each: agg(dp.{verb}('x'), dp.{verb}('y'))."
+            )
+        case str():
+            return value
+    raise InvalidArgument(f"{call}: give the name of a column, not {kind_of(value)}.")
 
 
 def read_names(values: Iterable[object], call: str, columns: Sequence[str] | Mapping[str, Column]) -> tuple[str, ...]:
@@ -100,15 +103,16 @@ def read_several(
 
     Errors: UnknownColumn for a selector that means no column
     """
-    if isinstance(value, (list, tuple)):
-        parts = [read_several(one, call, columns, but) or [read_name(one, call)] for one in value]
-        return list(dict.fromkeys(name for part in parts for name in part))
-    if not isinstance(value, pl.Expr):
-        return None
-    names = selected(value, public_schema(columns, but))
-    if names == []:
-        raise UnknownColumn(f"{call}: the selector means no column. Columns: {', '.join(columns)}.")
-    return names
+    match value:
+        case list() | tuple():
+            parts = [read_several(one, call, columns, but) or [read_name(one, call)] for one in value]
+            return list(dict.fromkeys(name for part in parts for name in part))
+        case pl.Expr():
+            names = selected(value, public_schema(columns, but))
+            if names == []:
+                raise UnknownColumn(f"{call}: the selector means no column. Columns: {', '.join(columns)}.")
+            return names
+    return None
 
 
 def public_schema(columns: Mapping[str, Column], but: Collection[str] = ()) -> Schema:
@@ -214,20 +218,21 @@ def read_own(limits: Mapping[str, object]) -> Limits:
 
 def read_bounds(value: object, call: str) -> Bounds | Auto | None:
     """A pair (lower, upper) of finite numbers or of times, in order; or dp.Auto(); or None."""
-    if isinstance(value, Auto) and not value.scaled:
-        raise InvalidBounds(
-            f"{call}: scaled= is about limits, which leave rows out, and says nothing of bounds. Type "
-            f"bounds={replace(value, scaled=True)} here, and limits=dp.Auto(scaled=False) where limits are chosen."
-        )
-    if value is None or isinstance(value, Auto):
-        return value
-    if isinstance(value, str) and value.lower() == "auto":
-        raise InvalidBounds(f"{call}: bounds=dp.Auto() chooses them inside the release.")
-    if isinstance(value, str):
-        raise InvalidBounds(
-            f"{call}: bounds are a pair, such as (0, 100), or dp.Auto(). Several columns are a list: "
-            f"{call.partition('(')[0]}(['x', {value!r}])."
-        )
+    match value:
+        case Auto() if not value.scaled:
+            raise InvalidBounds(
+                f"{call}: scaled= is about limits, which leave rows out, and says nothing of bounds. Type "
+                f"bounds={replace(value, scaled=True)} here, and limits=dp.Auto(scaled=False) where limits are chosen."
+            )
+        case None | Auto():
+            return value
+        case str() if value.lower() == "auto":
+            raise InvalidBounds(f"{call}: bounds=dp.Auto() chooses them inside the release.")
+        case str():
+            raise InvalidBounds(
+                f"{call}: bounds are a pair, such as (0, 100), or dp.Auto(). Several columns are a list: "
+                f"{call.partition('(')[0]}(['x', {value!r}])."
+            )
     if not is_list(value) or len(pair := tuple(value)) != 2:
         raise InvalidBounds(f"{call}: bounds are a pair, such as (0, 100), or dp.Auto().")
     lower, upper = pair
@@ -251,10 +256,12 @@ def read_values(values: object, call: str) -> tuple[Any, ...] | None:
 
 def read_share(value: object, such_as: str = "2 for twice the part of the price") -> Fraction:
     """A number above 0: the weight of an aggregate when the price is split, or a part of the price."""
-    value = plain(value)
-    if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)) or not 1e-9 < value < 1e9:
-        raise InvalidArgument(f"share= is a number above 0, such as {such_as}.")
-    return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+    match plain(value):
+        case float() as number if 1e-9 < number < 1e9:
+            return Fraction(repr(number))
+        case int() | Fraction() as number if 1e-9 < number < 1e9 and not isinstance(number, bool):
+            return Fraction(number)
+    raise InvalidArgument(f"share= is a number above 0, such as {such_as}.")
 
 
 def read_ddof(value: object, call: str) -> int:
@@ -308,7 +315,7 @@ def read_columns(
 
 
 def _written(value: object) -> Expr:
-    return value if isinstance(value, Expr) else read_polars(value) if isinstance(value, pl.Expr) else lit(value)
+    return read_expr(value, "") if isinstance(value, (Expr, pl.Expr)) else lit(value)
 
 
 def read_by(
@@ -329,14 +336,15 @@ def read_by(
         flat.append(read_expr(value, "group_by").alias(name))
     if not flat:
         raise InvalidArgument("group_by: name at least one column: group_by('city', keys=[...]).")
-    computed = dict(read_columns("group_by", [x for x in flat if isinstance(x, (Expr, pl.Expr))], {}))
-    typed = [x for x in flat if not isinstance(x, (Expr, pl.Expr))]
+    written = [isinstance(x, (Expr, pl.Expr)) for x in flat]
+    computed = dict(read_columns("group_by", compress(flat, written), {}))
+    typed = [x for x, whole in zip(flat, written, strict=True) if not whole]
     texts = iter(read_names([typed], "group_by", list(step.table.columns)))
     wholes = iter(computed)
-    names = tuple(next(wholes if isinstance(x, (Expr, pl.Expr)) else texts) for x in flat)
+    names = tuple(next(wholes if whole else texts) for whole in written)
     new = {name: expr for name, expr in computed.items() if expr._node != Name(name)}
-    written = frozenset(new) & frozenset(step.table.columns)
-    return (WithColumns(step, tuple(new.items())) if new else step), names, written
+    over = frozenset(new) & frozenset(step.table.columns)
+    return (WithColumns(step, tuple(new.items())) if new else step), names, over
 
 
 def gathered(step: Step, by: tuple[str, ...], keys: Keys, label: Key, call: str) -> tuple[Step, Keys]:
@@ -404,12 +412,13 @@ def read_points(values: object, call: str) -> list[tuple[str, Any]]:
 
 def read_expr(value: object, call: str) -> Expr:
     """A row expression, of Polars too; a name stands for its column."""
-    if isinstance(value, pl.Expr):
-        return read_polars(value)
-    if isinstance(value, Expr):
-        return value
-    if isinstance(value, str):
-        return col(value)
-    if isinstance(value, bool):
-        return lit(value)
+    match value:
+        case pl.Expr():
+            return read_polars(value)
+        case Expr():
+            return value
+        case str():
+            return col(value)
+        case bool():
+            return lit(value)
     raise InvalidArgument(f"{call}: give a condition on the row, such as dp.col('age') >= 18.")

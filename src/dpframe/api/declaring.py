@@ -189,15 +189,19 @@ def _source(frame: Any, unit: Unit, neighbors: str | None, data: Any) -> Source:
     neighbors = Relation.ADD_REMOVE if neighbors is None else neighbors
     check_choice(neighbors, tuple(Relation), "neighbors")
     held, origin = engine.adopt(frame), engine.read_origin(data)
-    if unit is None or (isinstance(unit, (str, tuple, list)) and not unit):
-        raise InvalidArgument(
-            "Say whose privacy is at stake: dp(unit='user_id') names the column that identifies a person; "
-            "dp(unit=dp.Rows(1)) says that there is none and that one person has at most one row."
-        )
-    ids = unit if isinstance(unit, Rows) else read_names([unit], "unit=", [name for name, _ in held.schema])
-    if not isinstance(ids, Rows) and len(set(ids)) != len(ids):
-        raise InvalidArgument("unit=: a column is named twice.")
-    source = Source(held, held.schema, ids, Relation(neighbors), origin)
+    match unit:
+        case None | str("") | []:
+            raise InvalidArgument(
+                "Say whose privacy is at stake: dp(unit='user_id') names the column that identifies a person; "
+                "dp(unit=dp.Rows(1)) says that there is none and that one person has at most one row."
+            )
+        case Rows():
+            whose: tuple[str, ...] | Rows = unit
+        case _:
+            whose = read_names([unit], "unit=", [name for name, _ in held.schema])
+            if len(set(whose)) != len(whose):
+                raise InvalidArgument("unit=: a column is named twice.")
+    source = Source(held, held.schema, whose, Relation(neighbors), origin)
     try:
         _ = source.table
     except UnknownColumn as error:

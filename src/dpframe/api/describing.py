@@ -208,21 +208,23 @@ def _bounds_of(frame: AskedFrame[Any], names: Sequence[str], bounds: object) -> 
     for name in names:
         _domain(frame, name, names)
     open_columns = [name for name in names if _own(frame, name) is None]
-    if isinstance(bounds, Auto):
-        read_bounds(bounds, "describe")
-        each = bounds
-        if bounds.typed_share is not None:
-            each = replace(bounds, typed_share=bounds.typed_share / max(len(open_columns), 1))
-        return {name: each if name in open_columns else None for name in names}
-    if bounds is not None and not isinstance(bounds, Mapping):
-        pair = read_bounds(bounds, "describe")
-        if len(names) > 1:
-            raise InvalidBounds(
-                "describe: several columns have a dict of bounds: "
-                f"bounds={{{', '.join(f'{name!r}: (0, 100)' for name in names)}}}."
-            )
-        return {names[0]: pair}
-    typed = {} if bounds is None else read_mapping(bounds, "describe: bounds=")
+    match bounds:
+        case Auto():
+            read_bounds(bounds, "describe")
+            each = bounds
+            if bounds.typed_share is not None:
+                each = replace(bounds, typed_share=bounds.typed_share / max(len(open_columns), 1))
+            return {name: each if name in open_columns else None for name in names}
+        case None | Mapping():
+            typed = {} if bounds is None else read_mapping(bounds, "describe: bounds=")
+        case _:
+            pair = read_bounds(bounds, "describe")
+            if len(names) > 1:
+                raise InvalidBounds(
+                    "describe: several columns have a dict of bounds: "
+                    f"bounds={{{', '.join(f'{name!r}: (0, 100)' for name in names)}}}."
+                )
+            return {names[0]: pair}
     for name in typed:
         if name not in names:
             raise UnknownColumn(f"describe: bounds= names {name!r}, which is none of the columns {', '.join(names)}.")

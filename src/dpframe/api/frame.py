@@ -156,13 +156,16 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
             raise InvalidArgument("filter: give a condition, such as filter(dp.col('age') >= 18).")
         frame = self
         for condition in (*conditions, *(col(name) == value for name, value in equal.items())):
-            if isinstance(condition, str) and condition not in self.columns and set("<>=!") & set(condition):
-                raise InvalidArgument("filter: a condition is not text but an expression, such as dp.col('age') >= 18.")
-            if isinstance(condition, bool):
-                raise InvalidArgument(
-                    f"filter: {condition} is not about the rows. Python has compared before dpframe could, as in "
-                    "'age' == 18. Name the column: filter(dp.col('age') == 18)."
-                )
+            match condition:
+                case str() if condition not in self.columns and set("<>=!") & set(condition):
+                    raise InvalidArgument(
+                        "filter: a condition is not text but an expression, such as dp.col('age') >= 18."
+                    )
+                case bool():
+                    raise InvalidArgument(
+                        f"filter: {condition} is not about the rows. Python has compared before dpframe could, as in "
+                        "'age' == 18. Name the column: filter(dp.col('age') == 18)."
+                    )
             frame = frame._then(steps.Filter(frame._step, read_expr(condition, "filter")))
         return frame
 
@@ -220,7 +223,7 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
         10
         """
         name = read_name(column, "clip")
-        if isinstance(lower, Auto) or isinstance(upper, Auto):
+        if any(isinstance(end, Auto) for end in (lower, upper)):
             raise InvalidBounds(f"clip({name!r}): dp.Auto() is for a question: dp.mean({name!r}, bounds=dp.Auto()).")
         low, high = check_interval(lower, upper, f"clip({name!r})")
         if low is not None and high is not None:
@@ -362,11 +365,12 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co], FrameDescriptio
         """
         check_choice(how, tuple(combine.How), "join: each row stays with its owner; how")
         names = self._names([on], "join: on=")
-        if isinstance(other, PrivateGroupBy):
-            raise InvalidArgument("join: give a public table, or a protected frame.")
-        if isinstance(other, PrivateFrame):
-            check_same_budget(self._budget, other._budget, "join")
-            return self._then(combine.JoinProtected(self._step, other._step, names, combine.How(how)))
+        match other:
+            case PrivateGroupBy():
+                raise InvalidArgument("join: give a public table, or a protected frame.")
+            case PrivateFrame():
+                check_same_budget(self._budget, other._budget, "join")
+                return self._then(combine.JoinProtected(self._step, other._step, names, combine.How(how)))
         table = engine.public(other)
         first = combine.Join(self._step, table, names, combine.How(how), 0, "")
         most = engine.most_per_key(table, names, first.keys)

@@ -79,7 +79,7 @@ class Query(NoNumber, Expects[Table_co]):
     @property
     def unit_columns(self) -> tuple[str, ...]:
         """The columns that identify the unit; empty with `dp.Rows(k)`."""
-        return unit if isinstance(unit := source_of(self._question.step).unit, tuple) else ()
+        return source_of(self._question.step).ids
 
     def exact_totals(self, table: Any) -> Mapping[str, Mapping[Any, Fraction]]:
         """The totals of this question, without noise, on a made-up table: to check `sensitivity`.

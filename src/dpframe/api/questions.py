@@ -96,8 +96,11 @@ def _called(word: str, values: str | None, bounds: Pair | None, verb: str) -> Ag
 
 def check_margins(margins: object, subtotals: object, *, nested: bool, parts: bool) -> None:
     """Errors: InvalidArgument for margins that are none, and for subtotals that there cannot be."""
-    if not isinstance(margins, bool) and not (isinstance(margins, str) and margins == "measured"):
-        raise InvalidArgument("crosstab: margins= is True, False or 'measured'.")
+    match margins:
+        case bool() | str("measured"):
+            pass
+        case _:
+            raise InvalidArgument("crosstab: margins= is True, False or 'measured'.")
     if not isinstance(subtotals, bool) or (subtotals and (margins is not True or parts or not nested)):
         raise InvalidArgument(
             "crosstab: subtotals=True goes with two or more columns down and margins=True: "

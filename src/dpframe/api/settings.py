@@ -16,13 +16,16 @@ _default: Account | None = None
 
 def check_budget(budget: Any) -> Account | None:
     """A budget that can be charged, or None. Errors: InvalidArgument."""
-    if isinstance(budget, Ledger):
-        raise InvalidArgument("budget= takes one of the ledger's budgets: ledger.budget('visits-2026', epsilon=1.0).")
-    if isinstance(budget, PartBudget):
-        raise InvalidArgument(
-            "budget= is that of one part of a partition, and only releases about that part compose in parallel. Name "
-            "the whole budget, and join or concatenate tables before they are partitioned."
-        )
+    match budget:
+        case Ledger():
+            raise InvalidArgument(
+                "budget= takes one of the ledger's budgets: ledger.budget('visits-2026', epsilon=1.0)."
+            )
+        case PartBudget():
+            raise InvalidArgument(
+                "budget= is that of one part of a partition, and only releases about that part compose in parallel. "
+                "Name the whole budget, and join or concatenate tables before they are partitioned."
+            )
     if budget is not None and not all(callable(getattr(budget, verb, None)) for verb in ("charge", "store")):
         raise InvalidArgument(f"budget= takes a budget, dp.Budget(epsilon=1.0), not {kind_of(budget)}.")
     account: Account | None = budget

@@ -325,7 +325,7 @@ def _ids(step: Step) -> tuple[SyntheticColumn, ...]:
     for name, column in step.table.columns.items():
         if column.is_unit:
             held = column.domain.dtype
-            own = isinstance(held, nw.String) or (kind(held) == Kind.INTEGER and integer_range(held)[1] >= 2**31 - 1)
+            own = held == nw.String or (kind(held) == Kind.INTEGER and integer_range(held)[1] >= 2**31 - 1)
             dtype = held if own else nw.Int64()
             ids.append(SyntheticColumn(name, dtype, own=_own_type(step, name) if own else None))
     return tuple(ids)

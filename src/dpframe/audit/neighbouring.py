@@ -75,9 +75,14 @@ def _sets(table: Table, unit: Unit) -> list[tuple[Owner | None, list[int]]]:
 
 def owners_of(table: Table, unit: Unit) -> list[Owner | None]:
     """The unit of each row of a table; None for a row without a unit, and for every row with `dp.Rows(k)`."""
-    if isinstance(unit, Rows):
-        return [None] * len(table)
-    names = [unit] if isinstance(unit, str) else list(unit) if isinstance(unit, (tuple, list)) else []
+    names: list[str] = []
+    match unit:
+        case Rows():
+            return [None] * len(table)
+        case str():
+            names = [unit]
+        case tuple() | list():
+            names = list(unit)
     if not names or not all(isinstance(name, str) for name in names):
         raise InvalidArgument("unit= is the name of a column, a tuple of names, or dp.Rows(k).")
     frame = _frame(table)

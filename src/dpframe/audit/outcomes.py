@@ -32,18 +32,17 @@ def outcomes_of(answer: object) -> list[Outcome]:
         return [_outcome([label, *table.select(numbers).to_numpy().ravel().tolist()])]
     if hasattr(answer, "to_numpy"):
         answer = answer.to_numpy()
-    if (
-        isinstance(answer, np.ndarray)
-        and answer.ndim == 1
-        and answer.dtype.kind in NUMERIC
-        and not np.isnan(answer).any()
-    ):
-        return [((), (number,)) for number in answer.astype(np.float64).tolist()]
-    if isinstance(answer, np.ndarray) and answer.ndim in (1, 2):
-        answer = answer.tolist()
-    if isinstance(answer, list):
-        return [_outcome(row if isinstance(row, (list, tuple)) else [row]) for row in answer]
-    return [_outcome(answer if isinstance(answer, tuple) else [answer])]
+    match answer:
+        case np.ndarray() if answer.ndim == 1 and answer.dtype.kind in NUMERIC and not np.isnan(answer).any():
+            return [((), (number,)) for number in answer.astype(np.float64).tolist()]
+        case np.ndarray() if answer.ndim in (1, 2):
+            answer = answer.tolist()
+    match answer:
+        case list():
+            return [_outcome(row if isinstance(row, (list, tuple)) else [row]) for row in answer]
+        case tuple():
+            return [_outcome(answer)]
+    return [_outcome([answer])]
 
 
 def _outcome(parts: Iterable[object]) -> Outcome:

@@ -219,8 +219,13 @@ def described(policy: Policy) -> Iterator[Described]:
     entries += [(f"bounds of {column!r}", column, entry) for column, entry in policy.bounds.items()]
     entries += [(f"keys of {column!r}", column, entry) for column, entry in policy.keys.items()]
     for words, name, entry in entries:
-        said = entry.value.values if isinstance(entry.value, Listed) else entry.value
-        value = said.typed if isinstance(said, Rows) else listed(said) if isinstance(said, (list, tuple)) else str(said)
+        match entry.value:
+            case Rows() as unit:
+                value = unit.typed
+            case Listed(values=several) | [*several]:
+                value = listed(several)
+            case one:
+                value = str(one)
         stricter = "not change it" if words in ("unit", "people", "neighbors") else "be stricter"
         yield Described(words, value, "change it" if entry.default else stricter, policy.because.get(name, ""))
     for name, cap in policy.caps.items():
@@ -247,10 +252,8 @@ def draft(name: str, table: pl.DataFrame) -> str:
     schema = table.schema
     unit = next((column for column in schema if _UNIT.search(column)), None)
     rest = {column: dtype for column, dtype in schema.items() if column != unit}
-    bounds = [
-        f"# {_key(c)} = {_pair(d)}" for c, d in rest.items() if d.is_numeric() or isinstance(d, (pl.Date, pl.Datetime))
-    ]
-    keys = [f'# {_key(c)} = ["...", "..."]' for c, d in rest.items() if isinstance(d, (pl.String, pl.Categorical))]
+    bounds = [f"# {_key(c)} = {_pair(d)}" for c, d in rest.items() if d.is_numeric() or d in (pl.Date, pl.Datetime)]
+    keys = [f'# {_key(c)} = ["...", "..."]' for c, d in rest.items() if d in (pl.String, pl.Categorical)]
     because = [f'# {_key(c)} = "why, and who decided it"' for c in rest]
     guess = (
         f"unit = {json.dumps(unit)}  # guessed from its name: whose rows these are" if unit else '# unit = "user_id"'

@@ -19,7 +19,7 @@ from dpframe.budget.losses import (
     written_number,
 )
 from dpframe.budget.names import fingerprint, is_text, user_name
-from dpframe.budget.periods_of_time import NamedPeriod, Periods, read_length
+from dpframe.budget.periods_of_time import NamedPeriod, Periods, read_length, time_of
 from dpframe.budget.processes import patient
 from dpframe.budget.receipts import Page, Receipt, Standing, Stored
 from dpframe.budget.verbs import offered
@@ -56,6 +56,7 @@ __all__ = [
     "read_epsilon",
     "read_length",
     "read_rho",
+    "time_of",
     "typed_number",
     "user_name",
     "written_number",

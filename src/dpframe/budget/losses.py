@@ -53,13 +53,19 @@ def typed_number(value: object, name: str) -> Fraction:
     """
     if type(value).__module__ == "numpy" and hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
         value = value.item()
-    if isinstance(value, bool) or not isinstance(value, (int, float, Decimal, Fraction)):
-        raise InvalidPrice(f"{name} must be a number, such as {name}=0.1; it is {kind_of(value)}.")
-    if not (value.is_finite() if isinstance(value, Decimal) else not isinstance(value, float) or math.isfinite(value)):
-        raise InvalidPrice(f"{name} must be finite.")
-    if isinstance(value, Decimal) and value and abs(value.adjusted()) > _DIGITS:
-        raise InvalidPrice(f"{name} is far too large or too small; such as {name}=0.1.")
-    number = number_of(float(value)) if isinstance(value, float) else Fraction(value)
+    match value:
+        case int() | Fraction() if not isinstance(value, bool):
+            number = Fraction(value)
+        case float() if math.isfinite(value):
+            number = number_of(float(value))
+        case Decimal() if value.is_finite():
+            if value and abs(value.adjusted()) > _DIGITS:
+                raise InvalidPrice(f"{name} is far too large or too small; such as {name}=0.1.")
+            number = Fraction(value)
+        case float() | Decimal():
+            raise InvalidPrice(f"{name} must be finite.")
+        case _:
+            raise InvalidPrice(f"{name} must be a number, such as {name}=0.1; it is {kind_of(value)}.")
     if max(abs(number.numerator), number.denominator) > 10**_DIGITS:
         raise InvalidPrice(f"{name} has more than {_DIGITS} digits; round it, such as {name}=0.1.")
     return number

@@ -159,16 +159,22 @@ def _differing(before: Any, after: Any, place: str) -> Iterator[str]:
 
 def _parts(value: Any) -> Fields | None:
     """The parts of a description, by place; None for a leaf."""
-    if isinstance(value, list):
-        return {f"[{i}]": item for i, item in enumerate(value)}
-    return dict(sorted(value.items())) if isinstance(value, Mapping) else None
+    match value:
+        case list():
+            return {f"[{i}]": item for i, item in enumerate(value)}
+        case Mapping():
+            return dict(sorted(value.items()))
+    return None
 
 
 def _words(value: Any) -> str:
     """The short text of a description; "nothing" if it has none."""
-    if isinstance(value, Mapping):
-        return str(value.get("", "nothing"))
-    return "nothing" if value is None or isinstance(value, list) else str(value)
+    match value:
+        case Mapping():
+            return str(value.get("", "nothing"))
+        case None | list():
+            return "nothing"
+    return str(value)
 
 
 def user_name() -> str:

@@ -12,9 +12,10 @@ import re
 import zoneinfo
 from calendar import monthrange
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
-from dpframe.errors import InvalidArgument, kind_of
+from dpframe.errors import InvalidArgument, said
 
 _UNITS = {"h": dt.timedelta(hours=1), "d": dt.timedelta(days=1), "w": dt.timedelta(weeks=1)}
 _WORDS = {"hour": "1h", "day": "1d", "night": "1d", "week": "1w", "month": "1mo"}
@@ -33,10 +34,9 @@ def read_length(text: object, name: str, *, months: bool = False) -> dt.timedelt
     """
     match = _LENGTH.fullmatch(_WORDS.get(text, text)) if isinstance(text, str) else None
     if match is None:
-        words = repr(text) if isinstance(text, str) else kind_of(text)
         units, such = ("weeks or calendar months", "1mo") if months else ("or weeks", "12h")
         raise InvalidArgument(
-            f"{name}={words}: give a number of hours, days{',' * months} {units}, such as {name}='1d' or "
+            f"{name}={said(text)}: give a number of hours, days{',' * months} {units}, such as {name}='1d' or "
             f"{name}={such!r}."
         )
     return int(match[1]) * _UNITS[match[2]]
@@ -57,17 +57,29 @@ def later(start: dt.datetime, number: int, length: dt.timedelta, what: str) -> d
         ) from None
 
 
+def time_of(typed: object) -> dt.datetime | None:
+    """A time, or the midnight of a date, perhaps typed as a text; None for anything else, as for the NaT of pandas."""
+    if isinstance(typed, str):
+        with suppress(ValueError):
+            typed = dt.datetime.fromisoformat(typed)
+    match typed:
+        case dt.datetime():
+            return typed if typed == typed else None
+        case dt.date():
+            return dt.datetime(*typed.timetuple()[:3])
+    return None
+
+
 def read_zone(name: object) -> zoneinfo.ZoneInfo:
     """A time zone. Errors: InvalidArgument for one that this machine does not know."""
-    shown = repr(name) if isinstance(name, str) else kind_of(name)
     try:
         if isinstance(name, str):
             return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         pass
     raise InvalidArgument(
-        f"zone={shown}: this machine knows no such time zone. Type one such as zone='Europe/Vienna', or pip install "
-        "tzdata where the system has none."
+        f"zone={said(name)}: this machine knows no such time zone. Type one such as zone='Europe/Vienna', or pip "
+        "install tzdata where the system has none."
     )
 
 

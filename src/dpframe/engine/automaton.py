@@ -99,16 +99,13 @@ class Automaton:
     def __init__(self, pattern: Pattern) -> None:
         graph = _Graph(pattern.tree)
         marks = {on for on, _ in graph.steps if isinstance(on, Mark)}
-        sets = [on for on, _ in graph.steps if isinstance(on, Chars)] + [WORD] * (Mark.WORD in marks)
+        read = [(i, on, to) for i, (on, to) in enumerate(graph.steps) if isinstance(on, Chars)]
+        sets = [on for _, on, _ in read] + [WORD] * (Mark.WORD in marks)
         starts = {x for one in sets for low, high in one.spans for x in (low, high + 1) if 0 < x < 0x110000}
         self.edges = sorted({_SURROGATES[1] if _SURROGATES[0] <= x < _SURROGATES[1] else x for x in starts})
         codes = [0, *self.edges]
         sides = [_Side.WORD if Mark.WORD in marks and code in WORD else _Side.OTHER for code in codes]
-        targets = {
-            i: (to, [k for k, code in enumerate(codes) if code in on])
-            for i, (on, to) in enumerate(graph.steps)
-            if isinstance(on, Chars)
-        }
+        targets = {i: (to, [k for k, code in enumerate(codes) if code in on]) for i, on, to in read}
         start = (frozenset({graph.first}), _Side.NOTHING)
         states, pending, work = {start: 1}, [start], 0
         self.rows, self.ends = [[0] * len(codes)], [True]

@@ -34,10 +34,11 @@ def read_origin(data: object) -> str | Path | None:
     version = _version_of(data)
     if version is not None:
         return version
-    if isinstance(data, str) and data.strip() and "\0" not in data and data.isprintable():
-        return data
-    if isinstance(data, (int, dt.date)) and not isinstance(data, bool):
-        return str(data)
+    match data:
+        case str() if data.strip() and "\0" not in data and data.isprintable():
+            return data
+        case int() | dt.date() if not isinstance(data, bool):
+            return str(data)
     raise InvalidArgument(
         "data= names the rows without reading them. It is a text or a date, data='2026-01', the path of their file, "
         f"data=pathlib.Path('visits.parquet'), or a table object of Delta or Iceberg; not {kind_of(data)}."

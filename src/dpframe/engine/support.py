@@ -66,10 +66,11 @@ def _types(step: steps.Step) -> Iterator[tuple[DType, str]]:
 
 def _written(step: steps.Step) -> Iterator[Node]:
     """The expressions of a step."""
-    if isinstance(step, steps.Filter):
-        yield step.condition._node
-    elif isinstance(step, rewrites.Rewrite):
-        yield from (node for _, node in step.written)
+    match step:
+        case steps.Filter():
+            yield step.condition._node
+        case rewrites.Rewrite():
+            yield from (node for _, node in step.written)
 
 
 _TASKS = {

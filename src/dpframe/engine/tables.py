@@ -31,13 +31,14 @@ def pandas_types(dtypes: Mapping[str, PandasType]) -> dict[str, PandasType]:
     """The types of pandas that a conversion from Polars would change; of categories only whether they are ordered."""
     kept: dict[str, PandasType] = {}
     for name, dtype in dtypes.items():
-        if isinstance(dtype, pd.CategoricalDtype):
-            kept[name] = pd.CategoricalDtype(pd.Index([], dtype=dtype.categories.dtype), dtype.ordered)
-        elif isinstance(dtype, pd.ArrowDtype):
-            if _is_plain(dtype.pyarrow_dtype):
+        match dtype:
+            case pd.CategoricalDtype():
+                kept[name] = pd.CategoricalDtype(pd.Index([], dtype=dtype.categories.dtype), dtype.ordered)
+            case pd.ArrowDtype():
+                if _is_plain(dtype.pyarrow_dtype):
+                    kept[name] = dtype
+            case _ if isinstance(dtype, pd.StringDtype) or dtype == OBJECT or getattr(dtype, "na_value", None) is pd.NA:
                 kept[name] = dtype
-        elif dtype == OBJECT or (isinstance(dtype, pd.StringDtype) or getattr(dtype, "na_value", None) is pd.NA):
-            kept[name] = dtype
     return kept
 
 
@@ -74,13 +75,14 @@ def in_own_types(table: Any, types: Fields, keys: Mapping[str, Sequence[Any]]) -
             that have some, which become the categories
     """
     for name, dtype in types.items():
-        if isinstance(table, pl.DataFrame):
-            table = table.with_columns(pl.col(name).cast(dtype(keys[name])))
-        elif isinstance(table, pd.DataFrame):
-            table[name] = _in_pandas(table[name], dtype, keys.get(name))
-        else:
-            place = table.column_names.index(name)
-            table = table.set_column(place, name, _in_arrow(table.column(name), dtype, keys.get(name)))
+        match table:
+            case pl.DataFrame():
+                table = table.with_columns(pl.col(name).cast(dtype(keys[name])))
+            case pd.DataFrame():
+                table[name] = _in_pandas(table[name], dtype, keys.get(name))
+            case _:
+                place = table.column_names.index(name)
+                table = table.set_column(place, name, _in_arrow(table.column(name), dtype, keys.get(name)))
     return table
 
 
@@ -222,10 +224,11 @@ def domain_of(dtype: DType) -> ColumnDomain:
 
     The categories of an Enum are public keys. The categories of a Categorical come from the data, so they are not.
     """
-    if isinstance(dtype, nw.Enum):
-        return ColumnDomain(dtype, True, None, tuple(dtype.categories), "the column's Enum type")
-    if isinstance(dtype, nw.Categorical):
-        return ColumnDomain(nw.String())
-    if isinstance(dtype, nw.Boolean):
-        return ColumnDomain(dtype, True, Bounds(0, 1), None, "the column's Boolean type")
+    match dtype:
+        case nw.Enum():
+            return ColumnDomain(dtype, True, None, tuple(dtype.categories), "the column's Enum type")
+        case nw.Categorical():
+            return ColumnDomain(nw.String())
+        case nw.Boolean():
+            return ColumnDomain(dtype, True, Bounds(0, 1), None, "the column's Boolean type")
     return ColumnDomain(dtype)

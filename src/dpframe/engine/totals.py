@@ -205,10 +205,11 @@ def sealed(run: Callable[[], T], *, before: bool = False) -> T:
 
 def _again(error: BaseException) -> BaseException:
     """An interrupt or an exit with none of its texts. Another exception of a signal's handler is as it was raised."""
-    if isinstance(error, KeyboardInterrupt):
-        return KeyboardInterrupt()
-    if isinstance(error, SystemExit):
-        return SystemExit(error.code if isinstance(error.code, int) else None)
+    match error:
+        case KeyboardInterrupt():
+            return KeyboardInterrupt()
+        case SystemExit():
+            return SystemExit(error.code if isinstance(error.code, int) else None)
     return error
 
 

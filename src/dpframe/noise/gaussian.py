@@ -36,7 +36,7 @@ from dpframe.arrays import Floats, Integers, WideIntegers, Words
 from dpframe.noise import bits
 from dpframe.noise.certified import Ball, ball, precision
 from dpframe.noise.inversion import BLOCK, UNIT, Inside, by_size, combine, magnitude_bits, place, uniform_ball
-from dpframe.noise.scales import check_scale, check_size
+from dpframe.noise.scales import check_scale, check_size, part
 
 _HALF_TURN = math.pi / 2 * 2.0**-63
 
@@ -74,7 +74,7 @@ def _direct(scale: float | Floats, size: int, shift: float) -> Integers:
         words = bits.random_words(2 * half)
         cosines = slice(start, start + half)
         sines = slice(start + half, start + count)
-        scales = (scale, scale) if isinstance(scale, float) else (scale[cosines], scale[sines])
+        scales = part(scale, cosines), part(scale, sines)
         result[cosines], result[sines] = _block(scales, shift, words[:half], words[half:], count - half, work)
     return result
 
@@ -110,7 +110,7 @@ def _block(
         value -= integers
         gap = np.abs(value, out=value)
         margin = 0.5 - 2.0**-46 - 2.0**-42 * scale
-        if gap.max(initial=0) > margin if isinstance(scale, float) else (gap > margin).any():
+        if (gap > margin).any():
             suspects = np.zeros(len(radius), bool) if suspects is None else suspects
             suspects[: len(gap)] |= gap > margin
         nearest.append(integers)
@@ -133,15 +133,13 @@ def _settle(
     for value, scale, integers in zip((cosine, sine), scales, nearest, strict=True):
         present = suspects < len(integers)
         index = suspects[present]
-        own = scale if isinstance(scale, float) else scale[index]
+        own = part(scale, index)
         draw = own * value[present] + shift
         integers[index] = np.rint(draw)
         open_pairs[present] |= ~(np.abs(draw - integers[index]) <= 0.5 - own * error[present] - 2.0**-46)
     for i in suspects[open_pairs]:
         pair = tuple(
-            float(scale if isinstance(scale, float) else scale[i])
-            for scale, integers in zip(scales, nearest, strict=True)
-            if i < len(integers)
+            float(part(scale, i)) for scale, integers in zip(scales, nearest, strict=True) if i < len(integers)
         )
         for integers, whole in zip(nearest, _exact(pair, shift, int(radii[i]), int(angles[i])), strict=False):
             integers[i] = whole

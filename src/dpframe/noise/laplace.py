@@ -50,7 +50,7 @@ from dpframe.noise.inversion import (
     uniform_ball,
     uniform_below,
 )
-from dpframe.noise.scales import check_scale, check_size
+from dpframe.noise.scales import check_scale, check_size, part
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def _direct(rule: _Rounding, scale: float | Floats, size: int) -> Integers:
     for start in range(0, size, BLOCK):
         block = slice(start, min(start + BLOCK, size))
         words = bits.random_words(block.stop - start)
-        result[block] = _block(rule, scale if isinstance(scale, float) else scale[block], words, work)
+        result[block] = _block(rule, part(scale, block), words, work)
     return result
 
 
@@ -143,7 +143,7 @@ def _block(rule: _Rounding, scale: float | Floats, words: Words, work: Floats) -
     gap = np.subtract(value, nearest, out=value)
     np.abs(gap, out=gap)
     margin = 0.5 - 2.0**-46 - 2.0**-44 * scale
-    if deep or (gap.max() > margin if isinstance(scale, float) else (gap > margin).any()):
+    if deep or (gap > margin).any():
         suspects = np.nonzero((gap > margin) | (np.abs(signed) < _DEEP))[0]
         _settle(rule, scale, words, nearest, suspects)
     result: Floats = np.copysign(nearest, signed, out=nearest)
@@ -152,15 +152,14 @@ def _block(rule: _Rounding, scale: float | Floats, words: Words, work: Floats) -
 
 def _settle(rule: _Rounding, scale: float | Floats, words: Words, nearest: Floats, suspects: NDArray[np.intp]) -> None:
     """Decide the draws that the constant bound does not decide, and write them into `nearest`."""
-    scales = scale if isinstance(scale, float) else scale[suspects]
+    scales = part(scale, suspects)
     y = -np.log(np.abs(words[suspects].view(np.int64) + 0.5) * 2.0**-63)
     value = scales * y + rule.shift(scales)
     error = scales * ((FUNCTION + 2 * UNIT) * y + 3 * UNIT + 1.01 * 2.0**-63 * np.exp(y)) + 2.0**-46
     integers = np.rint(value)
     nearest[suspects] = integers
     for i in suspects[(np.abs(value - integers) > 0.5 - error) | (y > 40)]:
-        own = scale if isinstance(scale, float) else float(scale[i])
-        nearest[i] = _exact(rule, own, magnitude_bits(int(words[i])), 63)
+        nearest[i] = _exact(rule, float(part(scale, i)), magnitude_bits(int(words[i])), 63)
 
 
 def _exact(rule: _Rounding, scale: float, prefix: int, count: int) -> int:

@@ -16,6 +16,11 @@ from dpframe.errors import InvalidArgument
 Scale = float | Floats
 
 
+def part(scale: Scale, draws: Any) -> Scale:
+    """The scale of some of the draws: one for all, or one for each."""
+    return scale if isinstance(scale, float) else scale[draws]
+
+
 def check_size(size: Any) -> int:
     """Return the number of draws as an int that is zero or more."""
     try:
@@ -29,17 +34,20 @@ def check_size(size: Any) -> int:
 
 def check_scale(scale: object, size: int) -> Scale:
     """Return the scale as a float, or as a float64 array with one scale per draw. No scale is rounded."""
-    if isinstance(scale, np.ndarray) and scale.ndim > 0:
-        if scale.shape != (size,):
-            raise InvalidArgument(f"scale has shape {scale.shape} for {size} draws: give one scale, or one per draw.")
-        if not np.can_cast(scale.dtype, np.float64):
-            raise InvalidArgument(f"scale has dtype {scale.dtype}: give float64, so that the law is exact.")
-        scales = scale.astype(np.float64)
-        if not (np.isfinite(scales).all() and (scales > 0).all()):
-            raise InvalidArgument("scale: every scale must be a positive finite number.")
-        return scales
-    if isinstance(scale, np.ndarray):
-        scale = scale[()]
+    match scale:
+        case np.ndarray() if scale.ndim > 0:
+            if scale.shape != (size,):
+                raise InvalidArgument(
+                    f"scale has shape {scale.shape} for {size} draws: give one scale, or one per draw."
+                )
+            if not np.can_cast(scale.dtype, np.float64):
+                raise InvalidArgument(f"scale has dtype {scale.dtype}: give float64, so that the law is exact.")
+            scales = scale.astype(np.float64)
+            if not (np.isfinite(scales).all() and (scales > 0).all()):
+                raise InvalidArgument("scale: every scale must be a positive finite number.")
+            return scales
+        case np.ndarray():
+            scale = scale[()]
     if not isinstance(scale, numbers.Real) or isinstance(scale, bool):
         raise InvalidArgument(f"scale={scale!r}: the scale must be a positive finite number, or a float64 array.")
     try:
@@ -55,11 +63,14 @@ def check_scale(scale: object, size: int) -> Scale:
 
 def rational(name: str, value: object) -> Fraction:
     """Return the exact value of an integer, float or fraction."""
-    if isinstance(value, numbers.Rational) and not isinstance(value, bool):
-        return Fraction(value)
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
-        raise InvalidArgument(f"{name}={value!r} must be a finite number.")
-    return Fraction(float(value))
+    match value:
+        case bool():
+            pass
+        case numbers.Rational():
+            return Fraction(value)
+        case numbers.Real() if math.isfinite(value):
+            return Fraction(float(value))
+    raise InvalidArgument(f"{name}={value!r} must be a finite number.")
 
 
 def positive(name: str, value: object) -> Fraction:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -101,16 +101,14 @@ def _labels(
         if right:
             return tuple(f"{'[' if closed_ends and i == 0 else '('}{number(a)}, {number(b)}]" for i, (a, b) in pairs)
         return tuple(f"[{number(a)}, {number(b)}{']' if closed_ends and i == last else ')'}" for i, (a, b) in pairs)
-    is_list = isinstance(labels, Iterable) and not isinstance(labels, (str, Mapping))
-    labels = tuple(labels) if is_list else ()
-    if not is_list or not all(isinstance(x, str) for x in labels):
+    texts = tuple(labels) if is_list(labels) else (None,)
+    if not all(isinstance(x, str) for x in texts):
         raise InvalidArgument(f"{call}: labels are a list of texts.")
-    if len(labels) != len(points) - 1 or len(set(labels)) != len(labels):
+    if len(texts) != len(points) - 1 or len(set(texts)) != len(texts):
         raise InvalidArgument(f"{call}: give {len(points) - 1} different labels, one for each interval.")
-    texts = tuple(str(x) for x in labels)
     for text in texts:
         check_text(text, call)
-    return texts
+    return tuple(map(str, texts))
 
 
 def check_bound(value: object, what: str) -> Any:

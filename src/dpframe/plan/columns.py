@@ -355,9 +355,12 @@ class Table:
 
     def column(self, name: object, call: str) -> Column:
         """The current version of a column. Errors: UnknownColumn, which lists the columns."""
-        if isinstance(name, str) and name in self.columns:
-            return self.columns[name]
-        near = nearest(name, self.columns) if isinstance(name, str) else ""
+        near = ""
+        match name:
+            case str() if name in self.columns:
+                return self.columns[name]
+            case str():
+                near = nearest(name, self.columns)
         raise UnknownColumn(f"{call}: there is no column {name!r}. Columns: {', '.join(self.columns)}.{near}")
 
     def with_versions(self, domains: Iterable[tuple[str, ColumnDomain]]) -> Table:

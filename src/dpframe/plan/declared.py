@@ -193,9 +193,9 @@ def _most_rows(table: Table) -> tuple[int, str] | None:
 def _most_in_total(name: str, bounds: Any, table: Table, rows: int) -> Bounds | None:
     """The total of so many values that lie within bounds, and within those of their column; None if these are open."""
     domain = table.column(name, "sum").domain
-    if domain.bounds is None and not isinstance(bounds, Bounds):
-        return Bounds(0, rows) if domain.kind == Kind.BOOLEAN else None
     ends: Any = bounds if isinstance(bounds, Bounds) else domain.bounds
+    if ends is None:
+        return Bounds(0, rows) if domain.kind == Kind.BOOLEAN else None
     times = domain.kind in TIMES and ends is domain.bounds
     low: Any
     high: Any
@@ -228,16 +228,17 @@ def within_rows(features: Iterable[tuple[str, Aggregate]], table: Table) -> Iter
     rows = _most_rows(table)
     for name, feature in features if rows is not None else ():
         assert rows is not None
-        if isinstance(feature, (Count, CountDistinct)):
-            yield name, 0, rows[0]
-        elif isinstance(feature, Sum):
-            most = _most_in_total(feature.column, feature.bounds, table, rows[0])
-            if most is None:
-                raise MissingBounds(
-                    f"per_unit({name}={feature.typed}): {rows[1]} lets {rows[0]} rows of one unit count, so a sum over "
-                    f"its rows needs the bounds of each: dp.sum({feature.column!r}, bounds=(0, 100))."
-                )
-            yield name, *most
+        match feature:
+            case Count() | CountDistinct():
+                yield name, 0, rows[0]
+            case Sum():
+                most = _most_in_total(feature.column, feature.bounds, table, rows[0])
+                if most is None:
+                    raise MissingBounds(
+                        f"per_unit({name}={feature.typed}): {rows[1]} lets {rows[0]} rows of one unit count, so a sum "
+                        f"over its rows needs the bounds of each: dp.sum({feature.column!r}, bounds=(0, 100))."
+                    )
+                yield name, *most
 
 
 def locks_of(tables: Sequence[Table]) -> tuple[Lock, ...]:

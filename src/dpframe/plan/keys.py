@@ -269,7 +269,7 @@ def _all_within(level: Sequence[Scalar | None], domain: ColumnDomain) -> bool:
 def _level_of(values: tuple[Any, ...], domain: ColumnDomain, name: str, call: str) -> tuple[Scalar | None, ...]:
     """The keys of one column; plain integers and texts, of which there may be millions, are checked together."""
     types, family = set(map(type, values)), domain.kind
-    if types == {str} and family == Kind.STRING and not isinstance(domain.dtype, nw.Enum):
+    if types == {str} and family == Kind.STRING and domain.dtype != nw.Enum:
         texts: tuple[str, ...] = values
         check_text("".join(texts), f"{call}: keys of {name!r}")
         return texts
@@ -288,21 +288,23 @@ def _key(value: object, domain: ColumnDomain, name: str, call: str) -> Scalar | 
     if value is None:
         return None
     family = domain.kind
-    if isinstance(value, (int, float, Decimal)) and family == Kind.INTEGER:
-        if value != int(value):
-            raise WrongType(f"{call}: keys of {name!r} must be whole numbers.")
-        first, last = integer_range(domain.dtype)
-        if not first <= int(value) <= last:
-            raise WrongType(f"{call}: a key of {name!r} is not of its type, {show(domain.dtype)}.")
-        return int(value)
-    if isinstance(value, (int, float, Decimal)) and family.real:
-        return float(np.float32(value) if isinstance(domain.dtype, nw.Float32) else value) + 0.0
+    match value:
+        case int() | float() | Decimal() if family == Kind.INTEGER:
+            if value != int(value):
+                raise WrongType(f"{call}: keys of {name!r} must be whole numbers.")
+            first, last = integer_range(domain.dtype)
+            if not first <= int(value) <= last:
+                raise WrongType(f"{call}: a key of {name!r} is not of its type, {show(domain.dtype)}.")
+            return int(value)
+        case int() | float() | Decimal() if family.real:
+            return float(np.float32(value) if domain.dtype == nw.Float32 else value) + 0.0
     if family == Kind.OTHER:
         raise WrongType(f"{call}: a column of type {show(domain.dtype)} has no keys.")
-    if isinstance(value, dt.datetime) and (value.tzinfo is None) != (zone_of(domain.dtype) is None):
-        raise WrongType(f"{call}: keys of {name!r} must have a time zone just where the column has one.")
-    if isinstance(value, dt.datetime):
-        _check_moment(value, domain.dtype, f"{call}: a key of {name!r}")
+    match value:
+        case dt.datetime() if (value.tzinfo is None) != (zone_of(domain.dtype) is None):
+            raise WrongType(f"{call}: keys of {name!r} must have a time zone just where the column has one.")
+        case dt.datetime():
+            _check_moment(value, domain.dtype, f"{call}: a key of {name!r}")
     if isinstance(domain.dtype, nw.Enum) and value not in domain.dtype.categories:
         raise WrongType(
             f"{call}: a key of {name!r} is not one of its Enum's categories, so no row has it. Give some of "
@@ -362,7 +364,7 @@ def check_key(dtype: DType, name: str, what: str) -> None:
     The type alone decides, never a cell. In DuckDB, sums of whole numbers have this type (HUGEINT). It is allowed for
     values, units and conditions. Errors: WrongType
     """
-    if isinstance(dtype, (nw.Int128, nw.UInt128)):
+    if dtype in (nw.Int128, nw.UInt128):
         raise WrongType(
             f"{what}: a column of type {show(dtype)} cannot be a key, since a released table holds whole numbers of 64 "
             f"bits at most. First: .cast({name!r}, 'int64'), which is null where a number does not fit."

@@ -24,7 +24,7 @@ from dpframe.errors import InvalidArgument, PolicyExceeded, kind_of
 from dpframe.fields import FieldDict, Fields
 from dpframe.plan.bins import check_interval
 from dpframe.plan.columns import Bounds, Cap, ColumnDomain, Limits, Lock
-from dpframe.plan.steps import Rows, check_limit
+from dpframe.plan.steps import Rows, check_limit, typed_unit
 from dpframe.plan.types import Kind, kind, real, show
 from dpframe.theory.formulas.sensitivity import Relation
 from dpframe.usage import Hints, is_integer, nearest
@@ -175,7 +175,7 @@ class Policy(Hints):
             said = getattr(self, name)
             if typed is not None and said is not None and typed != said:
                 raise PolicyExceeded(
-                    f"{name}= is not that of {self.name}, {_shown(said)}, which no call may change. Leave it out."
+                    f"{name}= is not that of {self.name}, {typed_unit(said)}, which no call may change. Leave it out."
                 )
         return self.unit if unit is None else unit, neighbors or self.neighbors, people or self.people
 
@@ -184,12 +184,6 @@ class Policy(Hints):
         locked += [f"bounds of {name!r}" for name, entry in self.bounds.items() if not entry.default]
         locked += [f"keys of {name!r}" for name, entry in self.keys.items() if not entry.default]
         return f"Policy({self.name!r}, locked: {', '.join(locked) or 'nothing'})"
-
-
-def _shown(said: object) -> str:
-    return (
-        said.typed if isinstance(said, Rows) else repr(said[0] if isinstance(said, tuple) and len(said) == 1 else said)
-    )
 
 
 class _Reading:
@@ -277,22 +271,23 @@ class _Reading:
 
     def _bounds(self, name: str, value: object) -> Entry:
         entry = self._open(f"bounds of {name!r}", value)
-        if not isinstance(entry.value, list) or len(entry.value) != 2:
-            raise self.refused(f"bounds of {name!r} are a pair, as in {name} = [0, 100].")
-        lower, upper = entry.value
-        return entry._replace(value=Bounds(*check_interval(lower, upper, f"{self.path.name}: bounds of {name!r}")))
+        match entry.value:
+            case [lower, upper]:
+                ends = check_interval(lower, upper, f"{self.path.name}: bounds of {name!r}")
+                return entry._replace(value=Bounds(*ends))
+        raise self.refused(f"bounds of {name!r} are a pair, as in {name} = [0, 100].")
 
     def _keys(self, name: str, value: object) -> Entry:
         entry = self._open(f"keys of {name!r}", value)
-        if isinstance(entry.value, str):
-            return entry._replace(value=self._from_file(name, entry.value))
-        listed = entry.value if isinstance(entry.value, list) else []
-        nested = any(isinstance(value, (list, dict, dt.time)) for value in listed)
-        if not listed or nested or len(set(map(repr, listed))) < len(listed):
-            raise self.refused(
-                f"keys of {name!r} are a list of different values, or the path of a CSV or Parquet file of these."
-            )
-        return entry._replace(value=Listed(tuple(listed)))
+        match entry.value:
+            case str(path):
+                return entry._replace(value=self._from_file(name, path))
+            case [_, *_] as listed if len(set(map(repr, listed))) == len(listed):
+                if not any(isinstance(value, (list, dict, dt.time)) for value in listed):
+                    return entry._replace(value=Listed(tuple(listed)))
+        raise self.refused(
+            f"keys of {name!r} are a list of different values, or the path of a CSV or Parquet file of these."
+        )
 
     def _from_file(self, name: str, path: str) -> Listed:
         """The keys of a column from a file: its column of this name, or its only one."""

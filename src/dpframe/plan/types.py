@@ -14,7 +14,7 @@ import narwhals as nw
 import numpy as np
 from narwhals.dtypes import DType
 
-from dpframe.errors import InvalidArgument, WrongType, kind_of
+from dpframe.errors import InvalidArgument, WrongType, kind_of, said
 
 Scalar = bool | int | float | str | Decimal | dt.date | dt.datetime | dt.timedelta
 
@@ -71,10 +71,10 @@ def kind(dtype: DType) -> Kind:
         return Kind.FLOAT
     if dtype.is_decimal():
         return Kind.DECIMAL
-    if isinstance(dtype, (nw.String, nw.Categorical, nw.Enum)):
+    if dtype in (nw.String, nw.Categorical, nw.Enum):
         return Kind.STRING
     simple = {nw.Boolean: Kind.BOOLEAN, nw.Date: Kind.DATE, nw.Datetime: Kind.DATETIME, nw.Duration: Kind.DURATION}
-    return next((name for family, name in simple.items() if isinstance(dtype, family)), Kind.OTHER)
+    return next((name for family, name in simple.items() if dtype == family), Kind.OTHER)
 
 
 class Unread(nw.Unknown):
@@ -94,7 +94,7 @@ def show(dtype: DType) -> str:
     """A type as a person writes it, without its categories."""
     if isinstance(dtype, Unread):
         return dtype.what
-    return "Enum" if isinstance(dtype, nw.Enum) else str(dtype)
+    return "Enum" if dtype == nw.Enum else str(dtype)
 
 
 def number(value: float | dt.date | dt.timedelta) -> str:
@@ -105,13 +105,14 @@ def number(value: float | dt.date | dt.timedelta) -> str:
     >>> number(dt.timedelta(days=30)), number(dt.timedelta(days=1, hours=2)), number(dt.timedelta(minutes=-5))
     ('30 days', '1 day 2:00:00', '-0:05:00')
     """
-    if isinstance(value, dt.datetime):
-        return value.isoformat(" ")
-    if isinstance(value, dt.timedelta):
-        text = str(abs(value)).removesuffix(", 0:00:00").replace(", ", " ")
-        return f"-{text}" if value < dt.timedelta() else text
-    if isinstance(value, dt.date):
-        return str(value)
+    match value:
+        case dt.datetime():
+            return value.isoformat(" ")
+        case dt.timedelta():
+            text = str(abs(value)).removesuffix(", 0:00:00").replace(", ", " ")
+            return f"-{text}" if value < dt.timedelta() else text
+        case dt.date():
+            return str(value)
     return str(value) if isinstance(value, int) else repr(value).removesuffix(".0")
 
 
@@ -174,19 +175,26 @@ def check_text(text: str, what: str) -> None:
 def kind_of_scalar(value: object) -> str:
     """The kind of a Python (or numpy) value in a plan; that of null is "null"."""
     value = plain(value)
-    if value is None:
-        return "null"
-    if isinstance(value, str):
-        check_text(value, "A text")
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, dt.datetime):
-        return "datetime"
-    if isinstance(value, dt.timedelta):
-        return "duration"
-    for family, name in ((int, "integer"), (float, "float"), (Decimal, "decimal"), (str, "string"), (dt.date, "date")):
-        if isinstance(value, family):
-            return name
+    match value:
+        case None:
+            return "null"
+        case str():
+            check_text(value, "A text")
+            return "string"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "float"
+        case Decimal():
+            return "decimal"
+        case dt.datetime():
+            return "datetime"
+        case dt.date():
+            return "date"
+        case dt.timedelta():
+            return "duration"
     unfinished = {
         "When": " After dp.when(...) comes .then(...).",
         "Period": " Give its first day: period.start_time, or periods.to_timestamp() of an index.",
@@ -228,13 +236,25 @@ def real(value: object) -> int | float | None:
     >>> real(np.float32(0.5)), real(np.int8(3)), real(True), real("3")
     (0.5, 3, None, None)
     """
-    value = plain(value)
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    match plain(value):
+        case int() | float() as number if not isinstance(number, bool):
+            return number
+    return None
+
+
+def alike(key: object, typed: object) -> bool:
+    """Whether a key was typed; that 1 equals true is no reason."""
+    return isinstance(key, bool) == isinstance(typed, bool) and key == typed
 
 
 def is_finite(value: object) -> bool:
     """Whether a scalar is neither infinite nor NaN; a value that is no number is finite."""
-    return value.is_finite() if isinstance(value, Decimal) else not isinstance(value, float) or math.isfinite(value)
+    match value:
+        case Decimal():
+            return value.is_finite()
+        case float():
+            return math.isfinite(value)
+    return True
 
 
 GIVE = {  # what to type for each family, in words
@@ -296,16 +316,20 @@ def ticks(value: object, dtype: DType, what: str) -> int:
     (30, 2000)
     """
     value, family = as_held(plain(value), dtype), kind(dtype)
-    if family == Kind.DATE and isinstance(value, dt.date) and not isinstance(value, dt.datetime):
-        return value.toordinal() - _EPOCH.toordinal()
-    if family == Kind.DATETIME and isinstance(value, dt.datetime):
-        since = _since_epoch(value, zone_of(dtype), what)
-    elif family == Kind.DURATION and isinstance(value, dt.timedelta):
-        since = value
-    else:
-        wanted = {"date": "a date", "datetime": "a date or a time", "duration": "a timedelta"}.get(family, "a number")
-        give = f" Give {GIVE[family]}." if family in GIVE else ""
-        raise WrongType(f"{what}: a column of type {show(dtype)} goes with {wanted}, not with {kind_of(value)}.{give}")
+    match family, value:
+        case Kind.DATETIME, dt.datetime():
+            since = _since_epoch(value, zone_of(dtype), what)
+        case Kind.DATE, dt.date() if not isinstance(value, dt.datetime):
+            return value.toordinal() - _EPOCH.toordinal()
+        case Kind.DURATION, dt.timedelta():
+            since = value
+        case _:
+            wanted = {"date": "a date", "datetime": "a date or a time", "duration": "a timedelta"}
+            needed = wanted.get(family, "a number")
+            give = f" Give {GIVE[family]}." if family in GIVE else ""
+            raise WrongType(
+                f"{what}: a column of type {show(dtype)} goes with {needed}, not with {kind_of(value)}.{give}"
+            )
     micro = since // dt.timedelta(microseconds=1)
     count, rest = divmod(micro * TICKS[time_unit(dtype)], 10**6)
     if rest:
@@ -340,7 +364,7 @@ def zone_of(dtype: object) -> str | None:
 
 def is_wide(dtype: object) -> bool:
     """Whether whole numbers of a type may not fit in 64 bits with a sign."""
-    return isinstance(dtype, (nw.UInt64, nw.Int128, nw.UInt128))
+    return dtype in (nw.UInt64, nw.Int128, nw.UInt128)
 
 
 def as_held(value: object, dtype: DType) -> object:
@@ -349,17 +373,18 @@ def as_held(value: object, dtype: DType) -> object:
     >>> as_held(dt.date(2026, 1, 31), nw.Datetime()), as_held(dt.datetime(2026, 1, 31), nw.Date())
     (datetime.datetime(2026, 1, 31, 0, 0), datetime.date(2026, 1, 31))
     """
-    if isinstance(value, dt.datetime):
-        midnight = value.tzinfo is None and value.time() == dt.time()
-        return value.date() if midnight and kind(dtype) == Kind.DATE else value
-    if not isinstance(value, dt.date) or kind(dtype) != Kind.DATETIME:
-        return value
-    zone = zone_of(dtype)
-    try:
-        tzinfo = None if zone is None else zoneinfo.ZoneInfo(zone)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError):
-        tzinfo = None  # the time has no zone then, and is refused for this column
-    return dt.datetime(value.year, value.month, value.day, tzinfo=tzinfo)
+    match value:
+        case dt.datetime():
+            midnight = value.tzinfo is None and value.time() == dt.time()
+            return value.date() if midnight and kind(dtype) == Kind.DATE else value
+        case dt.date() if kind(dtype) == Kind.DATETIME:
+            zone = zone_of(dtype)
+            try:
+                tzinfo = None if zone is None else zoneinfo.ZoneInfo(zone)
+            except (zoneinfo.ZoneInfoNotFoundError, ValueError):
+                tzinfo = None  # the time has no zone then, and is refused for this column
+            return dt.datetime(value.year, value.month, value.day, tzinfo=tzinfo)
+    return value
 
 
 _DAY = 86_400_000_000  # microseconds
@@ -373,7 +398,7 @@ def mean_type(dtype: DType) -> tuple[DType | None, int]:
     >>> mean_type(nw.Date()), mean_type(nw.Duration("ms")), mean_type(nw.Int8())
     ((Datetime(time_unit='us', time_zone=None), 86400000000), (Duration(time_unit='ms'), 1), (None, 1))
     """
-    if isinstance(dtype, nw.Date):
+    if dtype == nw.Date:
         return nw.Datetime("us"), _DAY
     return (dtype if kind(dtype) in TIMES else None), 1
 
@@ -418,12 +443,13 @@ def as_dtype(value: object) -> DType:
     >>> as_dtype("int64"), as_dtype(float)
     (Int64, Float64)
     """
-    if isinstance(value, type) and value in _PYTHON:
-        return _PYTHON[value]
-    if isinstance(value, DType):
-        return value
-    if isinstance(value, type) and issubclass(value, DType) and value is not nw.Enum:
-        return value()
+    match value:
+        case type() if value in _PYTHON:
+            return _PYTHON[value]
+        case DType():
+            return value
+        case type() if issubclass(value, DType) and value is not nw.Enum:
+            return value()
     if type(value).__module__.startswith("polars") or str(getattr(value, "__module__", "")).startswith("polars"):
         import polars as pl
 
@@ -434,8 +460,7 @@ def as_dtype(value: object) -> DType:
     name = value if isinstance(value, str) else getattr(value, "name", None)  # numpy's types have names
     if isinstance(name, str) and name.lower() in _NAMES:
         return _NAMES[name.lower()]
-    text = repr(value) if isinstance(value, str) else kind_of(value)
-    raise InvalidArgument(f"A type is one of {', '.join(sorted(_NAMES))}, not {text}.")
+    raise InvalidArgument(f"A type is one of {', '.join(sorted(_NAMES))}, not {said(value)}.")
 
 
 def check_choice(value: object, choices: tuple[str, ...], what: str, more: str = "") -> None:

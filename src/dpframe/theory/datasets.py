@@ -64,9 +64,7 @@ def as_array(values: Vector, atom: AtomDomain) -> Array:
 
 def like(array: Array, original: Any) -> object:
     """The result as an array if the caller passed an array or a Series, otherwise as a list of Python values."""
-    if isinstance(original, np.ndarray) or (hasattr(original, "__array__") and not isinstance(original, list | tuple)):
-        return array
-    return array.tolist()
+    return array if hasattr(original, "__array__") else array.tolist()
 
 
 _LEAST = -1074  # the smallest exponent of a float

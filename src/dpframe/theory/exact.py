@@ -30,17 +30,18 @@ def exact(value: object, name: str) -> Fraction:
     >>> exact(0.1, "scale")
     Fraction(1, 10)
     """
-    if isinstance(value, Fraction):
-        return value
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | Decimal | np.integer | np.floating):
-        raise InvalidArgument(f"{name} is a finite real number; {value!r} is not.")
-    if isinstance(value, int | np.integer):
-        return Fraction(int(value))
-    if not math.isfinite(value):
-        raise InvalidArgument(f"{name} is a finite real number; {value!r} is not.")
-    if isinstance(value, Decimal):
-        return Fraction(value)
-    return Fraction(repr(value) if type(value) is float else str(value))
+    match value:
+        case Fraction():
+            return value
+        case bool() | np.bool_():
+            pass
+        case int() | np.integer():
+            return Fraction(int(value))
+        case Decimal() if math.isfinite(value):
+            return Fraction(value)
+        case float() | np.floating() if math.isfinite(value):
+            return Fraction(repr(value) if type(value) is float else str(value))
+    raise InvalidArgument(f"{name} is a finite real number; {value!r} is not.")
 
 
 def binary(value: Any) -> Fraction:

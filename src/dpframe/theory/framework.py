@@ -126,25 +126,26 @@ class Transformation(_Map):
         return _at_most(distance, bound)
 
     def __rshift__(self, other: object) -> Any:
-        if isinstance(other, Transformation):
-            _fit(self, other)
-            return Transformation(
-                self.input_domain,
-                self.input_metric,
-                other.output_domain,
-                other.output_metric,
-                _after(self.function, other.function),
-                lambda d_in: other.exact_map(self.exact_map(d_in)),
-            )
-        if isinstance(other, Measurement):
-            _fit(self, other)
-            return Measurement(
-                self.input_domain,
-                self.input_metric,
-                other.output_measure,
-                _after(self.function, other.function),
-                lambda d_in: other.exact_map(self.exact_map(d_in)),
-            )
+        match other:
+            case Transformation():
+                _fit(self, other)
+                return Transformation(
+                    self.input_domain,
+                    self.input_metric,
+                    other.output_domain,
+                    other.output_metric,
+                    _after(self.function, other.function),
+                    lambda d_in: other.exact_map(self.exact_map(d_in)),
+                )
+            case Measurement():
+                _fit(self, other)
+                return Measurement(
+                    self.input_domain,
+                    self.input_metric,
+                    other.output_measure,
+                    _after(self.function, other.function),
+                    lambda d_in: other.exact_map(self.exact_map(d_in)),
+                )
         return NotImplemented
 
     def __repr__(self) -> str:
@@ -197,12 +198,15 @@ class Measurement(_Map):
         return self.output_measure.below(self.exact_map(d_in), d_out)
 
     def __rshift__(self, other: object) -> Measurement:
-        if isinstance(other, Measurement):
-            raise InvalidArgument(
-                "a >> b: both are measurements. To run b on the answer that a released, write a >> b.function. "
-                "To run both on the same data, write compose([a, b])."
-            )
-        function = other.function if isinstance(other, Transformation) else other
+        function = other
+        match other:
+            case Measurement():
+                raise InvalidArgument(
+                    "a >> b: both are measurements. To run b on the answer that a released, write a >> b.function. "
+                    "To run both on the same data, write compose([a, b])."
+                )
+            case Transformation():
+                function = other.function
         if not callable(function):
             return NotImplemented
         return Measurement(
@@ -223,9 +227,12 @@ def _after(first: Function, second: Function) -> Function:
 
 def _as_limit(d_out: object) -> Any:
     """Each finite float as the largest number that it may mean (`exact.limit`); the metric checks all other values."""
-    if isinstance(d_out, tuple | list):
-        return tuple(_as_limit(part) for part in d_out)
-    return limit(d_out, "d_out") if isinstance(d_out, float) and math.isfinite(d_out) else d_out
+    match d_out:
+        case tuple() | list():
+            return tuple(_as_limit(part) for part in d_out)
+        case float() if math.isfinite(d_out):
+            return limit(d_out, "d_out")
+    return d_out
 
 
 def _at_most(value: Length, limit: Length) -> bool:

@@ -38,12 +38,15 @@ def ratio(top: Aggregate, bottom: Aggregate, *, share: float = 1, **limits: Unpa
     >>> dp.ratio(dp.sum("wage", bounds=(0, 100)), dp.sum("hours", bounds=(0, 60)))
     dp.ratio(dp.sum('wage', bounds=(0, 100)), dp.sum('hours', bounds=(0, 60)))
     """
-    if isinstance(top, (Sum, str)) and isinstance(bottom, (Count, CountUnits)):
-        raise InvalidArgument(f"ratio: {mean_instead(top, bottom)}")
-    if not isinstance(top, Sum) or not isinstance(bottom, Sum):
-        raise InvalidArgument(
-            "ratio: give two sums: dp.ratio(dp.sum('wage', bounds=(0, 100)), dp.sum('hours', bounds=(0, 60)))."
-        )
+    match top, bottom:
+        case Sum(), Sum():
+            pass
+        case Sum() | str(), Count() | CountUnits():
+            raise InvalidArgument(f"ratio: {mean_instead(top, bottom)}")
+        case _:
+            raise InvalidArgument(
+                "ratio: give two sums: dp.ratio(dp.sum('wage', bounds=(0, 100)), dp.sum('hours', bounds=(0, 60)))."
+            )
     if top.limits != bottom.limits or top.limits.typed:
         raise InvalidArgument(
             "ratio: both sums are measured under the same limits. Type them once: dp.ratio(dp.sum('wage', bounds=(0, "

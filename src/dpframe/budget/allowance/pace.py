@@ -12,7 +12,7 @@ from functools import cached_property
 from dpframe.budget.accountants import Accountant, accountant_named
 from dpframe.budget.entries import Entry, loss_of
 from dpframe.budget.losses import Loss, Terms, read_delta, read_epsilon, read_rho
-from dpframe.budget.periods_of_time import Periods, later
+from dpframe.budget.periods_of_time import Periods, later, time_of
 from dpframe.budget.receipts import Page
 from dpframe.errors import BudgetExceeded, InvalidArgument, InvalidPrice
 from dpframe.theory.formulas.loss import rho_within
@@ -227,16 +227,10 @@ def read_pace(name: str, nights: object, periods: object, carry: object, *, date
 
 def read_start(start: object, zone: dt.tzinfo) -> dt.datetime:
     """The time at which the first night begins, in UTC. Errors: InvalidArgument."""
-    if isinstance(start, str):
-        try:
-            start = dt.datetime.fromisoformat(start)
-        except ValueError:
-            start = None
-    if isinstance(start, dt.date) and not isinstance(start, dt.datetime):
-        start = dt.datetime(start.year, start.month, start.day)
-    if not isinstance(start, dt.datetime) or start != start:  # the NaT of pandas is a datetime
+    time = time_of(start)
+    if time is None:
         raise InvalidArgument(
             "allocate: start= is the time (UTC, or of zone=) when the first night begins: start='2026-11-21'."
         )
-    offset = (start if start.tzinfo is not None else start.replace(tzinfo=zone)).utcoffset() or dt.timedelta(0)
-    return later(start.replace(tzinfo=dt.UTC), -1, offset, "allocate: start=")
+    offset = (time if time.tzinfo is not None else time.replace(tzinfo=zone)).utcoffset() or dt.timedelta(0)
+    return later(time.replace(tzinfo=dt.UTC), -1, offset, "allocate: start=")

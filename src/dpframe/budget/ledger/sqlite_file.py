@@ -248,9 +248,9 @@ class SqliteStore(Store):
             tables = connection.execute("SELECT name FROM sqlite_master WHERE name = ?", (LEDGER.name,)).fetchone()
             row = None if tables is None else connection.execute(f"SELECT format FROM {LEDGER.name}").fetchone()
             return row[0] if row is not None and isinstance(row[0], int) else None
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
-                raise
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError:
             return None  # no database, or half of one, which is refused when it is opened
         finally:
             connection.close()

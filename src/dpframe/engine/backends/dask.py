@@ -64,15 +64,18 @@ def _local_files(table: Any) -> tuple[Path, ...]:
 
 def _opened(value: Any) -> Iterator[str]:
     """The paths of the files that are opened in tasks, as those of CSV and JSON are."""
-    if isinstance(value, OpenFile):
-        yield from [value.path] if isinstance(value.fs, LocalFileSystem) else []
-    inside: Iterable[Any] = value if isinstance(value, (list, tuple)) else ()
-    if isinstance(value, dict):
-        inside = value.values()
-    elif isinstance(value, Task):
-        inside = (*value.args, *value.kwargs.values())
-    elif isinstance(value, Delayed):
-        inside = dict(value.dask).values()
+    inside: Iterable[Any] = ()
+    match value:
+        case OpenFile(fs=LocalFileSystem()):
+            yield value.path
+        case list() | tuple():
+            inside = value
+        case dict():
+            inside = value.values()
+        case Task():
+            inside = (*value.args, *value.kwargs.values())
+        case Delayed():
+            inside = dict(value.dask).values()
     for part in inside:
         yield from _opened(part)
 

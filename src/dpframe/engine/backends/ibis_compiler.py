@@ -359,27 +359,29 @@ class TotalCompiler(SQLGlotCompiler):
 
 def _constant(op: ops.Value | None) -> int | None:
     """The value of an integer constant, or of a difference of two; None for another expression."""
-    if isinstance(op, ops.Subtract):
-        left, right = _constant(op.left), _constant(op.right)
-        return None if left is None or right is None else left - right
-    return int(op.value) if isinstance(op, ops.Literal) and op.dtype.is_integer() else None
+    match op:
+        case ops.Subtract():
+            left, right = _constant(op.left), _constant(op.right)
+            return None if left is None or right is None else left - right
+        case ops.Literal() if op.dtype.is_integer():
+            return int(op.value)
+    return None
 
 
 def listed_float(op: ops.Value) -> float | None:
     """The value of a float constant, which arrives as the cast of a text literal; None for another expression."""
-    if not isinstance(op, ops.Cast) or not isinstance(op.arg, ops.Literal) or not op.arg.dtype.is_string():
-        return None
-    return float(op.arg.value) if op.to.is_float64() and op.arg.value is not None else None
+    match op:
+        case ops.Cast(arg=ops.Literal(value=str(digits))) if op.to.is_float64() and op.arg.dtype.is_string():
+            return float(digits)
+    return None
 
 
 def is_not_nan(op: ops.SearchedCase) -> bool:
     """Whether a CASE is the expression for "null in place of NaN" as narwhals writes it (see `not_nan`)."""
-    if len(op.cases) != 1 or not isinstance(op.cases[0], ops.Not):
-        return False
-    if not isinstance(op.default, ops.Literal) or op.default.value is not None:
-        return False
-    test = op.cases[0].arg
-    return isinstance(test, ops.IfElse) and test.false_null_expr == ops.IsNan(op.results[0])
+    match op.cases, op.default:
+        case [ops.Not(arg=ops.IfElse() as test)], ops.Literal(value=None):
+            return test.false_null_expr == ops.IsNan(op.results[0])
+    return False
 
 
 # The dialect that a compiler belongs to

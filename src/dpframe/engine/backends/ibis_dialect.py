@@ -255,10 +255,11 @@ def microseconds_of(value: ibis.Value, dtype: DType) -> ibis.Value:
 
 def _parsed(text: ibis.Value, dtype: DType) -> ibis.Value:
     check_tries(text)
-    if isinstance(dtype, nw.Date):
-        return _held(text.try_cast("date"), dtype)
-    if isinstance(dtype, nw.Datetime):
-        return _held(text.left(26).try_cast("timestamp(6)"), dtype)
+    match dtype:
+        case nw.Date():
+            return _held(text.try_cast("date"), dtype)
+        case nw.Datetime():
+            return _held(text.left(26).try_cast("timestamp(6)"), dtype)
     return text.try_cast("float64" if kind(dtype) == Kind.FLOAT else str(dtype).lower())
 
 

@@ -44,10 +44,11 @@ class PolarsBackend(Backend):
     # Tables
 
     def adopt(self, table: object) -> Data | None:
-        if isinstance(table, pl.DataFrame):
-            return _data(table.lazy(), table)
-        if isinstance(table, pl.LazyFrame):
-            return _data(table)
+        match table:
+            case pl.DataFrame():
+                return _data(table.lazy(), table)
+            case pl.LazyFrame():
+                return _data(table)
         family = type(table).__module__.partition(".")[0]
         if family not in ("pandas", "modin", "pyarrow"):
             return None
@@ -224,14 +225,15 @@ def _part(value: pl.Expr, zone: str | None, part: str) -> pl.Expr:
 
 
 def _parsed(text: pl.Expr, dtype: DType) -> pl.Expr:
-    if isinstance(dtype, nw.Date):
-        return text.str.to_date("%Y-%m-%d", strict=False)
-    if isinstance(dtype, nw.Datetime):
-        unit = polars_dtype(dtype).time_unit
-        return pl.coalesce(
-            text.str.to_datetime(form, time_unit=unit, strict=False)
-            for form in ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f")
-        )
+    match dtype:
+        case nw.Date():
+            return text.str.to_date("%Y-%m-%d", strict=False)
+        case nw.Datetime():
+            unit = polars_dtype(dtype).time_unit
+            return pl.coalesce(
+                text.str.to_datetime(form, time_unit=unit, strict=False)
+                for form in ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f")
+            )
     return text.cast(polars_dtype(dtype), strict=False)
 
 
@@ -370,7 +372,7 @@ def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
 
 def _domain(dtype: DType) -> ColumnDomain:
     """The domain of a type. Integers of 128 bits are not read where Polars could take two of them for equal."""
-    if isinstance(dtype, (nw.Int128, nw.UInt128)) and not _wide_are_apart():
+    if dtype in (nw.Int128, nw.UInt128) and not _wide_are_apart():
         return ColumnDomain(Unread(f"{dtype} (Polars {pl.__version__} confuses some of its values: cast it before)"))
     return domain_of(dtype)
 

@@ -94,7 +94,7 @@ class SqlBackend(Backend):
         return micro if scale == 1 else self.quotient(micro, scale)
 
     def whole(self, value: nw.Expr, dtype: DType) -> nw.Expr:
-        return value.cast(dtype if isinstance(dtype, nw.UInt64) else nw.Int64)
+        return value.cast(dtype if dtype == nw.UInt64 else nw.Int64)
 
     def single(self, value: nw.Expr) -> nw.Expr:
         inside = nw.when((value > -_SINGLE) & (value < _SINGLE)).then(value)
@@ -178,7 +178,7 @@ class SqlBackend(Backend):
 
     def reason_against_cast(self, dtype: DType) -> str:
         """Refuse integers of 128 bits too: databases use them for large sums, and differ in how they return them."""
-        if isinstance(dtype, (nw.Int128, nw.UInt128)):
+        if dtype in (nw.Int128, nw.UInt128):
             return "whole numbers have 64 bits there: cast to 'int64', or to 'float64'"
         if getattr(dtype, "time_unit", "") == "ns":
             return "times are held in microseconds there: cast to 'datetime'"
@@ -291,7 +291,7 @@ def plain_table(engine: SqlBackend, beside: Frame, table: pl.DataFrame) -> pl.Da
             raise UnsupportedOperation(
                 f"join: a public column of type {show(dtype)} cannot go to {engine.name}: {why}."
             )
-        if isinstance(dtype, (nw.Int128, nw.UInt128)):  # Arrow has no such type
+        if dtype in (nw.Int128, nw.UInt128):  # Arrow has no such type
             raise UnsupportedOperation(
                 f"join: a public column of type {show(dtype)} cannot go to {engine.name}: cast it to Int64 before."
             )

@@ -69,14 +69,15 @@ def _and_unnamed(
     """
     domains = dict(schema)
     for name, many in Counter(names).items():
-        if isinstance(name, tuple):
-            reason = "unread (flatten its name first: df.columns = ['_'.join(map(str, c)) for c in df.columns])"
-        elif not isinstance(name, str):
-            reason = "unread (its name is not a text; first: df.columns = df.columns.astype(str))"
-        elif many > 1:
-            reason = f"unread ({many} columns have this name; first: df.columns = [...], each with its own)"
-        else:
-            continue
+        match name:
+            case tuple():
+                reason = "unread (flatten its name first: df.columns = ['_'.join(map(str, c)) for c in df.columns])"
+            case str() if many == 1:
+                continue
+            case str():
+                reason = f"unread ({many} columns have this name; first: df.columns = [...], each with its own)"
+            case _:
+                reason = "unread (its name is not a text; first: df.columns = df.columns.astype(str))"
         (text_name,) = each(str, [name])  # a name may be an object whose own code raises
         if text_name is not None:
             domains.setdefault(str.__str__(text_name), ColumnDomain(Unread(reason)))
@@ -179,10 +180,11 @@ def from_pandas(frame: object) -> Data | None:
 
 def _unread(name: str, dtype: PandasType) -> str:
     """The words for a type that Arrow does not take, with the line that converts it; "" for other types."""
-    if isinstance(dtype, pd.PeriodDtype):
-        return f"{dtype} (make it a time first: df[{name!r}].dt.to_timestamp())"
-    if isinstance(dtype, pd.SparseDtype):
-        return f"{dtype} (first: df[{name!r}].sparse.to_dense())"
+    match dtype:
+        case pd.PeriodDtype():
+            return f"{dtype} (make it a time first: df[{name!r}].dt.to_timestamp())"
+        case pd.SparseDtype():
+            return f"{dtype} (first: df[{name!r}].sparse.to_dense())"
     return f"{dtype} (make it a text first: df[{name!r}].astype(str))" if isinstance(dtype, pd.IntervalDtype) else ""
 
 
@@ -210,10 +212,11 @@ def from_modin(frame: Any) -> Data | None:
 
 def _pandas_type(dtype: PandasType) -> pa.DataType:
     """The Arrow type of a pandas type. Columns of objects are read as text: the schema must not depend on the cells."""
-    if isinstance(dtype, pd.CategoricalDtype):
-        return _pandas_type(dtype.categories.dtype)
-    if isinstance(dtype, pd.ArrowDtype):
-        return plain_type(dtype.pyarrow_dtype)
+    match dtype:
+        case pd.CategoricalDtype():
+            return _pandas_type(dtype.categories.dtype)
+        case pd.ArrowDtype():
+            return plain_type(dtype.pyarrow_dtype)
     if dtype == OBJECT or isinstance(dtype, pd.StringDtype):
         return pa.string()
     try:
@@ -329,7 +332,7 @@ def _one_by_one(series: pd.Series, target: pl.DataType) -> pl.Series:
     array = _objects(series) if series.dtype == OBJECT else series.array
     reader = text if target == pl.String else value_for(target)
     cells = each(lambda i: reader(array[i]), range(len(array)))
-    times = isinstance(target, (pl.Date, pl.Datetime, pl.Duration))
+    times = target in (pl.Date, pl.Datetime, pl.Duration)
     return pl.Series(cells, dtype=pl.Int64 if times else target).cast(target, strict=False)
 
 
@@ -341,16 +344,16 @@ def _conversion(source: pl.DataType, target: pl.DataType) -> Callable[[pl.Expr],
     if source == pl.Boolean or source.is_integer() or source.is_float():
         return _of_numbers(source, target)
     times = (pl.Date, pl.Datetime)
-    if isinstance(source, pl.Duration) and isinstance(target, pl.Duration):
+    if source == pl.Duration and target == pl.Duration:
         return lambda value: _retimed(value, _per_second(source), _per_second(target), target)
     zones = [zone_of(dtype) is None for dtype in (source, target)]
-    if not isinstance(source, times) or not isinstance(target, times) or zones[0] != zones[1]:
+    if source not in times or target not in times or zones[0] != zones[1]:
         return None
     return lambda value: _retimed(value, _per_second(source), _per_second(target), target)
 
 
 def _per_second(dtype: pl.DataType) -> Fraction:
-    return Fraction(1, 86_400) if isinstance(dtype, pl.Date) else Fraction(TICKS[time_unit(dtype)])
+    return Fraction(1, 86_400) if dtype == pl.Date else Fraction(TICKS[time_unit(dtype)])
 
 
 def _of_numbers(source: pl.DataType, target: pl.DataType) -> Callable[[pl.Expr], pl.Expr] | None:

@@ -88,12 +88,13 @@ def text(value: object) -> str | None:
     """An object as text; None for a missing value. Equal numbers have one text. Errors: a text that is not Unicode."""
     if _missing(value):
         return None
-    if isinstance(value, str):
-        characters = str.__str__(value)
-    elif isinstance(value, (numbers.Real, Decimal)) and not isinstance(value, (bool, np.bool_)):
-        characters = _number_text(value)
-    else:
-        characters = str.__str__(str(value))  # str(value) may be of a subclass of str with code of its own
+    match value:
+        case str():
+            characters = str.__str__(value)
+        case numbers.Real() | Decimal() if not isinstance(value, (bool, np.bool_)):
+            characters = _number_text(value)
+        case _:
+            characters = str.__str__(str(value))  # str(value) may be of a subclass of str with code of its own
     characters.encode()
     return characters
 
@@ -113,9 +114,12 @@ def _number_text(value: Cell) -> str:
 
 def _finite(value: Cell) -> bool:
     """Whether a number is finite. An integer or fraction is, even if it is larger than any float."""
-    if isinstance(value, (int, Fraction)):
-        return True
-    return Decimal.is_finite(value) if isinstance(value, Decimal) else math.isfinite(value)
+    match value:
+        case int() | Fraction():
+            return True
+        case Decimal():
+            return Decimal.is_finite(value)
+    return math.isfinite(value)
 
 
 _MOST_BITS = 2**13  # limit for numerator and denominator (2,466 digits); a number beyond it becomes null
@@ -129,10 +133,13 @@ def _exact(value: Cell) -> Fraction:
             as a fraction it would have a billion
     Errors: OverflowError where the fraction would be longer than `_MOST_BITS`
     """
-    if isinstance(value, Decimal):
-        exact = _exact_decimal(value)
-    else:
-        exact = Fraction(value if isinstance(value, (int, float, Fraction)) else value.item())
+    match value:
+        case Decimal():
+            exact = _exact_decimal(value)
+        case int() | float() | Fraction():
+            exact = Fraction(value)
+        case _:
+            exact = Fraction(value.item())
     if max(exact.numerator.bit_length(), exact.denominator.bit_length()) > _MOST_BITS:
         raise OverflowError
     return exact
@@ -170,11 +177,12 @@ def value_for(dtype: pl.DataType) -> Callable[[Cell], Any]:
         return _or_null(lambda value: _within(_whole(_number(value)), low, high))
     if dtype.is_float():
         return _or_null(_float)
-    if isinstance(dtype, pl.Decimal):
-        return _or_null(lambda value: _decimal(_number(value), dtype.precision or 38, dtype.scale))
-    if isinstance(dtype, (pl.Date, pl.Datetime, pl.Duration)):
-        bits = 31 if dtype == pl.Date else 63
-        return _or_null(lambda value: _within(_ticks(value, dtype), -(2**bits), 2**bits - 1))
+    match dtype:
+        case pl.Decimal():
+            return _or_null(lambda value: _decimal(_number(value), dtype.precision or 38, dtype.scale))
+        case pl.Date() | pl.Datetime() | pl.Duration():
+            bits = 31 if dtype == pl.Date else 63
+            return _or_null(lambda value: _within(_ticks(value, dtype), -(2**bits), 2**bits - 1))
     return lambda value: None
 
 

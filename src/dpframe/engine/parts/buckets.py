@@ -143,7 +143,7 @@ def _part(question: Question, number: int, of: int) -> Question:
 
 def _rows(source: Source, number: int, of: int) -> Data:
     data, domain = source.data, dict(source.schema)
-    names = source.unit if isinstance(source.unit, tuple) else ()
+    names = source.ids
     inside = pl.struct(comparable(name, domain[name]) for name in names).hash(_SEED) % of == number
 
     def scan(selection: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:

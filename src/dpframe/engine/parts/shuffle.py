@@ -97,7 +97,7 @@ def _unprojected(frame: Any) -> Any:
 def _units(source: Source) -> dict[str, ColumnDomain]:
     """The identifier columns of a table; none with `dp.Rows(k)`."""
     domains = dict(source.schema)
-    return {name: domains[name] for name in source.unit} if isinstance(source.unit, tuple) else {}
+    return {name: domains[name] for name in source.ids}
 
 
 # What runs on workers

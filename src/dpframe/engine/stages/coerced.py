@@ -72,7 +72,7 @@ def int64(value: nw.Expr, domain: ColumnDomain) -> nw.Expr:
     """A whole number as Int64, null where it does not fit."""
     if is_wide(domain.dtype):
         low, high = integer_range(nw.Int64())
-        inside = value <= high if isinstance(domain.dtype, nw.UInt64) else (value <= high) & (value >= low)
+        inside = value <= high if domain.dtype == nw.UInt64 else (value <= high) & (value >= low)
         value = nw.when(inside).then(value)
     return value.cast(nw.Int64)
 

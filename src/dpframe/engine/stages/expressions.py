@@ -124,7 +124,7 @@ def _is_one_of_whole(here: Columns, value: nw.Expr, domain: ColumnDomain, listed
         inside = inside.fill_null(False) if first else inside
         if beyond:
             above = value > last
-            if not isinstance(domain.dtype, nw.UInt64):
+            if domain.dtype != nw.UInt64:
                 above = above & (value <= typed(2**64 - 1))
             large = nw.when(above).then(value).cast(nw.UInt64)
             inside = inside | engine.is_one_of(here.frame, large, beyond).fill_null(False)
@@ -174,9 +174,9 @@ def _cast(here: Columns, on: Operands) -> nw.Expr:
         if want == Kind.INTEGER:
             return here.converted(value, target)
         number = not_nan(here.converted(value, nw.Float64()))
-        return here.engine.single(number) if isinstance(target, nw.Float32) else number
+        return here.engine.single(number) if target == nw.Float32 else number
     if want == Kind.STRING:
-        categories = list(target.categories) if isinstance(target, nw.Enum) else None
+        categories = list(target.categories) if target == nw.Enum else None
         if have != Kind.STRING:
             text = here.part(value, on.dtype, "text") if have == Kind.DATE else value.cast(nw.String)
             value = here.held(text)
@@ -199,7 +199,7 @@ def _cast(here: Columns, on: Operands) -> nw.Expr:
             value = value if high >= last else nw.when(value <= high).then(value)
         return here.engine.whole(value, target)
     if want == Kind.FLOAT:
-        return here.engine.single(to_float(value)) if isinstance(target, nw.Float32) else to_float(value)
+        return here.engine.single(to_float(value)) if target == nw.Float32 else to_float(value)
     if want == Kind.BOOLEAN:
         return value != 0 if have != Kind.BOOLEAN else value
     return _cast_time(here, value, on.dtype, target)

@@ -33,9 +33,9 @@ def _(step: PerUnit, live: frozenset[str], empty: bool) -> Frame:
 
 def _key(value: nw.Expr, domain: ColumnDomain, dtype: DType) -> nw.Expr:
     """A key in the type in which a join compares it."""
-    if isinstance(dtype, nw.Int64):
+    if dtype == nw.Int64:
         return int64(value, domain)
-    return one_zero(to_float(value)) if isinstance(dtype, nw.Float64) else value
+    return one_zero(to_float(value)) if dtype == nw.Float64 else value
 
 
 def _public_keys(rows: Frame, public: Data, on: Sequence[str], types: Sequence[DType]) -> list[nw.Expr]:

@@ -133,7 +133,7 @@ class Lowering(Columns):
                 constant = self.constant(self.engine.constant(scalar, domain.dtype))
                 return _Value(nw.lit(constant), domain, self._level)
             case Call(operation, args, options):
-                calls = self._chain(node) if operation in SIGNS and isinstance(domain.dtype, nw.Int64) else []
+                calls = self._chain(node) if operation in SIGNS and domain.dtype == nw.Int64 else []
                 args = (calls[0].args[0], *(call.args[1] for call in calls)) if calls else args
                 values = self._values(args)
                 made = len(self._made)

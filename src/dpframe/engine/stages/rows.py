@@ -54,7 +54,7 @@ def _(step: steps.Source, live: frozenset[str], empty: bool) -> Frame:
     table = step.table
     columns = [(name, column) for name, column in table.columns.items() if column.id in live]
     names = dict.fromkeys(name for name, _ in columns)
-    names.update(dict.fromkeys(step.unit if isinstance(step.unit, tuple) else ()))
+    names.update(dict.fromkeys(step.ids))
     if not names:  # counting rows needs a column to count along
         names = dict.fromkeys(_narrowest(table))
     frame: Frame = nw.from_native(step.data.scan(list(names), empty=empty))
@@ -79,7 +79,7 @@ def _(step: steps.Source, live: frozenset[str], empty: bool) -> Frame:
 
 
 def _unit(step: steps.Source) -> list[tuple[str, Column]]:
-    names = step.unit if isinstance(step.unit, tuple) else ()
+    names = step.ids
     return [(name, step.table.columns[name]) for name in names]
 
 

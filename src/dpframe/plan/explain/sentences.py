@@ -70,14 +70,14 @@ def _gaps(question: Question) -> tuple[dict[str, Kind], list[str]]:
     Values of synthetic rows are moved into the bins first, so that null alone has none.
     """
     cuts = {step.into: step for step in lineage(question.step) if isinstance(step, Cut)}
-    gaps, binned = {}, []
+    gaps, binned, drawn = {}, [], isinstance(question, Synthesis)
     for place, (name, column) in enumerate(zip(question.by, question.group_columns, strict=True)):
         domain = column.domain
-        if name in cuts and isinstance(question, Synthesis):
+        if name in cuts and drawn:
             domain = cuts[name].before.table.columns[name].domain
         if not domain.nullable or (question.keys is not None and question.keys.nullable[place]):
             continue
-        if name in cuts and not isinstance(question, Synthesis):
+        if name in cuts and not drawn:
             binned.append(name)
         else:
             gaps[name] = kind(domain.dtype)

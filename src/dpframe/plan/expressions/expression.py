@@ -346,10 +346,11 @@ def _nodes(mapping: object, call: str) -> Mapping[Node, Node]:
 
 def node_of(value: object) -> Node:
     """An expression's node, or a literal of a plain value."""
-    if isinstance(value, pl.Expr):
-        value = read_polars(value)
-    if isinstance(value, Expr):
-        return value._node
+    match value:
+        case pl.Expr():
+            return read_polars(value)._node
+        case Expr():
+            return value._node
     if callable(value):
         raise InvalidArgument(
             f"An expression is made of columns and values, not of {kind_of(value)}. A method has brackets: "

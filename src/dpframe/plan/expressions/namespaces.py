@@ -222,14 +222,15 @@ class TextNamespace(Hints, Generic[E]):
                 f"{call}: {want!r} would put groups of the match back in, which is not offered. Take a group with "
                 "str.extract('ward ([0-9]+)'), and join texts with dp.concat_str(['a', 'b'])."
             )
-        if isinstance(have, Pattern) and _never_empty(have, call) and len(want) <= _LONG * have.least:
-            return self._expr._call("str.replace_matches", pattern=have, new=want, every=every)
-        if not have or isinstance(have, Pattern) or len(want) > _LONG * len(have):
-            raise InvalidArgument(
-                f"{call}: the first text has at least one character, and the second at most {_LONG} times as many, as "
-                "in str.replace('St.', 'Street')."
-            )
-        return self._expr._call("str.replace", old=have, new=want, every=every)
+        match have:
+            case Pattern() if _never_empty(have, call) and len(want) <= _LONG * have.least:
+                return self._expr._call("str.replace_matches", pattern=have, new=want, every=every)
+            case str() if have and len(want) <= _LONG * len(have):
+                return self._expr._call("str.replace", old=have, new=want, every=every)
+        raise InvalidArgument(
+            f"{call}: the first text has at least one character, and the second at most {_LONG} times as many, as "
+            "in str.replace('St.', 'Street')."
+        )
 
     def to_date(self, format: str | None = None) -> E:
         """The date that a text names, such as `str.to_date("%d.%m.%Y")`; null where it is none.

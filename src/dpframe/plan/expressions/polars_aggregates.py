@@ -192,8 +192,10 @@ def _named(tree: Tree) -> Iterator[str]:
     match tree:
         case {"Column": str(name)}:
             yield name
-        case dict() | list():
-            for inner in tree.values() if isinstance(tree, dict) else tree:
+        case dict():
+            yield from _named([*tree.values()])
+        case list():
+            for inner in tree:
                 yield from _named(inner)
 
 
@@ -210,9 +212,15 @@ def _meanings(tree: Tree, schema: Schema) -> Iterator[list[str]]:
     """The columns that each selector in an expression means."""
     if (names := _meant(tree, schema)) is not None:
         yield names
-    elif isinstance(tree, dict | list) and not {"Literal", "Column"} & set(tree if isinstance(tree, dict) else ()):
-        for inner in tree.values() if isinstance(tree, dict) else tree:
-            yield from _meanings(inner, schema)
+        return
+    match tree:
+        case {"Literal": _} | {"Column": _}:
+            pass
+        case dict():
+            yield from _meanings([*tree.values()], schema)
+        case list():
+            for inner in tree:
+                yield from _meanings(inner, schema)
 
 
 def _meant(tree: Tree, schema: Schema) -> list[str] | None:

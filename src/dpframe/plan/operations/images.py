@@ -83,7 +83,7 @@ def _held(domain: ColumnDomain, result: ColumnDomain) -> Possible | None:
     possible = domain.possible
     if kind(result.dtype) != Kind.FLOAT or kind(domain.dtype) not in (Kind.INTEGER, Kind.BOOLEAN):
         return possible
-    most = _SINGLE if isinstance(result.dtype, nw.Float32) else _EXACT
+    most = _SINGLE if result.dtype == nw.Float32 else _EXACT
     if possible is None:
         return _whole()
     if possible.values is not None and all(abs(value) < most for value in possible.values):
@@ -221,7 +221,7 @@ def _cast(asked: Applied, result: ColumnDomain) -> Possible | None:
             return Possible.listed(value.dtype.categories)
         return value.possible if have == Kind.STRING else as_text(value)
     if want == Kind.FLOAT:
-        single = have == Kind.FLOAT and isinstance(result.dtype, nw.Float32)
+        single = have == Kind.FLOAT and result.dtype == nw.Float32
         return None if single or have == Kind.STRING else _held(value, result)
     if have == want == Kind.INTEGER:
         return value.possible

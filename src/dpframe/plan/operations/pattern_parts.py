@@ -143,9 +143,10 @@ def _places(tree: Part, beside: dict[int, list[_Place]]) -> _Places | None:
                 _join(inner, inner, beside)
             return inner and _Places(inner.empty or not least, inner.first, inner.last)
     several = [_places(part, beside) for part in tree.parts]
-    if None in several or (isinstance(tree, Choice) and any(part.empty for part in several if part)):
+    one_of = isinstance(tree, Choice)
+    if None in several or (one_of and any(part.empty for part in several if part)):
         return None
-    return reduce(partial(_behind if isinstance(tree, Chain) else _either, beside), filter(None, several))
+    return reduce(partial(_either if one_of else _behind, beside), filter(None, several))
 
 
 def _join(one: _Places, other: _Places, beside: dict[int, list[_Place]]) -> None:

@@ -43,7 +43,7 @@ def _compare(asked: Applied) -> ColumnDomain:
     if Kind.OTHER in (first, second) or not alike:
         texts = any(kind(a.dtype) is Kind.STRING and a.values is None for a in asked.args)
         raise WrongType(f"{asked.call}: cannot compare {asked.types}.{_comparison({first, second}, texts=texts)}")
-    if any(isinstance(a.dtype, nw.UInt128) for a in asked.args) and any(map(_signed, asked.args)):
+    if any(a.dtype == nw.UInt128 for a in asked.args) and any(map(_signed, asked.args)):
         raise WrongType(
             f"{asked.call}: {asked.types} have no common type. Cast one first, as in dp.col('x').cast('float64')."
         )
@@ -242,7 +242,7 @@ def fill_domain(call: str, domain: ColumnDomain, value: object, origin: str = ""
     number = ticks(value, dtype, call) if kind(dtype) in TIMES else value
     bounds = domain.bounds and (domain.bounds.cover(number) if isinstance(number, (int, float)) else domain.bounds)
     keys = domain.keys if domain.keys is None or value in domain.keys else (*domain.keys, value)
-    if isinstance(dtype, nw.Enum):
+    if dtype == nw.Enum:
         dtype = nw.Enum([str(key) for key in keys or ()])
     return ColumnDomain(dtype, False, bounds, keys, origin or domain.origin)
 
@@ -266,7 +266,7 @@ def cast_domain(call: str, domain: ColumnDomain, target: nw.dtypes.DType, origin
             whole = Bounds(math.trunc(lower), math.trunc(upper))
             bounds = Bounds(min(max(whole.lower, first), last), min(max(whole.upper, first), last))
             nullable = domain.nullable or bounds != whole
-        elif isinstance(target, nw.Float64):  # Float32 rounds, perhaps out of the old bounds
+        elif target == nw.Float64:  # Float32 rounds, perhaps out of the old bounds
             bounds, nullable = finite(float(lower), float(upper)), domain.nullable
     if want == Kind.BOOLEAN:
         bounds, nullable = Bounds(0, 1), domain.nullable
@@ -283,7 +283,6 @@ def _case(asked: Applied) -> ColumnDomain:
     values = (*asked.args[1::2], asked.args[-1])
     for condition in asked.args[:-1:2]:
         need(asked.call, condition, "boolean")
-    nulls = [f for f in values if isinstance(f.dtype, Null)]
     branches = [f for f in values if not isinstance(f.dtype, Null)]
     if not branches:
         raise WrongType(f"{asked.call}: one of the branches must have a type.")
@@ -303,7 +302,7 @@ def _case(asked: Applied) -> ColumnDomain:
     dtype = nw.Int64() if whole else nw.Float64() if numbers else branches[0].dtype
     dtype = nw.String() if kind(dtype) == Kind.STRING else dtype
     wide = whole and any(is_wide(f.dtype) for f in branches)
-    return ColumnDomain(dtype, bool(nulls) or wide or any(f.nullable for f in branches), bounds)
+    return ColumnDomain(dtype, len(branches) < len(values) or wide or any(f.nullable for f in branches), bounds)
 
 
 OF_VALUES: Mapping[str, Operation] = {

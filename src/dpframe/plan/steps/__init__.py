@@ -13,6 +13,7 @@ from dpframe.plan.steps.basic import (
     rebased,
     source_of,
     sources_of,
+    typed_unit,
 )
 from dpframe.plan.steps.combine import (
     Concat,
@@ -50,4 +51,5 @@ __all__ = [
     "small",
     "source_of",
     "sources_of",
+    "typed_unit",
 ]

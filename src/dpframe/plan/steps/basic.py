@@ -52,6 +52,16 @@ class Rows(Hints):
         return f"dp.Rows({self.max_rows})"
 
 
+def typed_unit(unit: object) -> str:
+    """A unit as the user typed it: a declared limit, a column, or several."""
+    match unit:
+        case Rows():
+            return unit.typed
+        case (name,):
+            return repr(name)
+    return repr(unit)
+
+
 @dataclass(frozen=True, eq=False)
 class Step:
     """One line of a plan. `table` is the domain of the table after it, and `effect` what it does to rows."""
@@ -153,11 +163,14 @@ class Source(Step):
     def shown(self) -> str:
         return self._line(short=True)
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The columns that identify the unit; none where a limit on rows is declared instead."""
+        return () if isinstance(self.unit, Rows) else self.unit
+
     def _line(self, *, short: bool) -> str:
-        unit = self.unit if isinstance(self.unit, Rows) else self.unit[0] if len(self.unit) == 1 else self.unit
-        text = unit.typed if isinstance(unit, Rows) else repr(unit)
-        people = "" if self.people is None else f", people={self.people!r}"
-        return f"dp(unit={text}{people}, neighbors={self.relation!r}{self.declared.arguments(short=short)})"
+        unit, people = typed_unit(self.unit), "" if self.people is None else f", people={self.people!r}"
+        return f"dp(unit={unit}{people}, neighbors={self.relation!r}{self.declared.arguments(short=short)})"
 
 
 def not_the_unit(table: Table, name: str, call: str) -> None:

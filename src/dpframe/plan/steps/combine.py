@@ -46,13 +46,13 @@ def key_types(
     types: list[DType] = []
     for first, second, name in zip(here, there, on, strict=True):
         kinds, both = {kind(first.dtype), kind(second.dtype)}, (first.dtype, second.dtype)
-        wide = [isinstance(dtype, (nw.Int128, nw.UInt128)) for dtype in both]
+        wide = [dtype in (nw.Int128, nw.UInt128) for dtype in both]
         if all(wide) or (any(wide) and kinds != {Kind.INTEGER}):
             raise WrongType(
                 f"{call}: {name!r} is of type {show(first.dtype)} here and {show(second.dtype)} there; numbers of 128 "
                 f"bits are no keys of a join. Cast them, as in .cast({name!r}, 'int64')."
             )
-        if all(isinstance(dtype, nw.UInt64) for dtype in both):
+        if all(dtype == nw.UInt64 for dtype in both):
             types.append(nw.UInt64())
         elif kinds == {Kind.INTEGER}:
             types.append(nw.Int64())

@@ -113,7 +113,7 @@ def feature(name: str, aggregate: Aggregate, table: Table) -> Feature:
             return Feature(verb, value, row_domain, None, domain)
         case Pick(column=column, by=by, last=last):
             row_domain, order = _row_domain(column, table, call), _row_domain(by, table, call)
-            if kind(order.dtype) not in (*_ORDERED, Kind.STRING) or isinstance(order.dtype, nw.Enum):
+            if kind(order.dtype) not in (*_ORDERED, Kind.STRING) or order.dtype == nw.Enum:
                 raise WrongType(f"{call}: by= is a number, a time or a text, not of type {show(order.dtype)}.")
             domain = replace(row_domain, dtype=_engine_type(row_domain), nullable=row_domain.nullable or order.nullable)
             return Feature("last" if last else "first", Name(column), row_domain, by, domain)
@@ -171,7 +171,7 @@ def small(domain: ColumnDomain) -> bool:
     """Whether integers are so small that the sum of 2^31 of them fits in 64 bits."""
     if domain.bounds is not None and domain.bounds.magnitude <= 2**31:
         return True
-    return isinstance(domain.dtype, (nw.Boolean, nw.Int8, nw.Int16, nw.Int32, nw.UInt8, nw.UInt16))
+    return domain.dtype in (nw.Boolean, nw.Int8, nw.Int16, nw.Int32, nw.UInt8, nw.UInt16)
 
 
 @dataclass(frozen=True, eq=False)

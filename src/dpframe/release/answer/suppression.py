@@ -59,15 +59,18 @@ def read_suppression(below: object, marker: object, secondary: object, *, sums: 
     secondary = sums and least > 1 if secondary is None else secondary
     check_limit_of_numbers(float(least), 1, secondary=secondary)
     marks: tuple[str, str] | None = None
-    if isinstance(marker, str):
-        marks = (marker, _MARK)
-    elif isinstance(marker, tuple) and len(marker) == 2 and all(isinstance(mark, str) for mark in marker):
-        marks = marker
-    elif marker is not None:
-        raise InvalidArgument(
-            "suppress(marker=) is a text for small numbers, marker='<10'; or a pair, the second text for others that "
-            "are hidden with them, marker=('<10', 'c')."
-        )
+    match marker:
+        case None:
+            pass
+        case str():
+            marks = (marker, _MARK)
+        case tuple((str(small), str(beside))):
+            marks = (small, beside)
+        case _:
+            raise InvalidArgument(
+                "suppress(marker=) is a text for small numbers, marker='<10'; or a pair, the second text for others "
+                "that are hidden with them, marker=('<10', 'c')."
+            )
     return Suppression(float(least), marks, secondary)
 
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from dpframe.engine import Table_co, as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan import Covers, Formula, ReleasedColumn
+from dpframe.plan import Covers, Formula, ReleasedColumn, alike
 from dpframe.release.accuracy import Differences, Independence, check_alpha, check_column, holm, independence
 from dpframe.release.answer import Numbers, table_of
 from dpframe.release.estimators import estimator_of
@@ -199,11 +199,8 @@ class Compares(Released[Table_co]):
         if len(parts) != len(numbers.by) or not all(isinstance(part, _SCALARS) for part in parts):
             raise InvalidArgument(f"{verb}: name a group by {example}, one for each of {', '.join(numbers.by)}.")
         rows = numbers.long.select(numbers.by).rows()
-        typed = [type(x) for x in parts]
         for i, row in enumerate(rows):
-            if all(
-                a == b and isinstance(a, bool) == (kind is bool) for a, b, kind in zip(row, parts, typed, strict=True)
-            ):
+            if all(map(alike, row, parts)):
                 if numbers.hidden[i]:
                     raise InvalidArgument(f"{verb}: this group is suppressed; compare before suppress(below=...).")
                 return i

@@ -296,7 +296,7 @@ def _as_mark(value: object) -> str | None:
 
 def as_text(keys: pl.Series) -> pl.Series:
     """Keys as texts, as `label_of` writes them too: "True", "2026-01-31 00:00:00", "3:00:00"."""
-    if not isinstance(keys.dtype, pl.Boolean | pl.Datetime | pl.Duration):
+    if keys.dtype not in (pl.Boolean, pl.Datetime, pl.Duration):
         return keys.cast(pl.String)
     return pl.Series(keys.name, [None if key is None else label(key) for key in keys], dtype=pl.String)
 

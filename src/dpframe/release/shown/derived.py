@@ -13,7 +13,7 @@ import polars as pl
 from dpframe.arrays import Floats
 from dpframe.engine import Kind, Table_co, as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan import ReleasedColumn, real
+from dpframe.plan import ReleasedColumn, alike, real
 from dpframe.release.accuracy import Combinations, check_alpha
 from dpframe.release.answer import adds_up, keys_beside, known_nonnegative, nonnegative
 from dpframe.release.shown.charts import Grouped, grouped_chart, in_words, read_look, title_of
@@ -295,7 +295,7 @@ class Derives(Compares[Table_co]):
     def _order(self, verb: str, on: str | None) -> str:
         """The key that orders periods. Errors: InvalidArgument."""
         by, schema = self._numbers.by, self._numbers.long.schema
-        dated = [name for name in by if isinstance(schema[name], pl.Date | pl.Datetime)]
+        dated = [name for name in by if schema[name] in (pl.Date, pl.Datetime)]
         keys = [on] if on is not None else dated if len(dated) == 1 else list(by)
         if len(keys) != 1 or not isinstance(keys[0], str) or keys[0] not in by:
             raise InvalidArgument(f"{verb}: say which key orders the periods: on={by[0]!r}. Keys: {', '.join(by)}.")
@@ -306,7 +306,7 @@ class Derives(Compares[Table_co]):
         key = self._order(verb, on)
         lines = self._lines([name for name in self._numbers.by if name != key])
         column = self._numbers.long.get_column(key)
-        if isinstance(column.dtype, pl.String | pl.Enum | pl.Categorical):
+        if column.dtype in (pl.String, pl.Enum, pl.Categorical):
             return lines
         place = column.rank("dense").fill_null(0).to_numpy()
         return [rows[np.argsort(place[rows], kind="stable")] for rows in lines]
@@ -342,7 +342,7 @@ def _is_key(key: Any, typed: object) -> bool:
     """Whether a key was typed: a date may be typed as text, and stands for its midnight."""
     if isinstance(key, dt.date):
         return str(key).removesuffix(" 00:00:00") == str(typed).removesuffix(" 00:00:00")
-    return isinstance(typed, (str, int, float)) and isinstance(typed, bool) == isinstance(key, bool) and key == typed
+    return isinstance(typed, (str, int, float)) and alike(key, typed)
 
 
 def _periods(periods: object, verb: str) -> int:

@@ -177,9 +177,12 @@ def _axis(axis: Any, change: Callable[[object], object]) -> Any:
 
 def _excel_cell(value: object) -> object:
     """A value that Excel can hold: a time with a zone becomes text, and control characters are replaced."""
-    if isinstance(value, dt.datetime) and value.tzinfo is not None:
-        return value.isoformat(" ")
-    return printable(value) if isinstance(value, str) else value
+    match value:
+        case dt.datetime() if value.tzinfo is not None:
+            return value.isoformat(" ")
+        case str():
+            return printable(value)
+    return value
 
 
 def write_text(write: Callable[[Any], str | None], path: Any) -> str | None:
@@ -254,9 +257,12 @@ def _in_latex(note: str) -> str:
 
 
 def _escaped(value: object) -> object:
-    if isinstance(value, dt.date | dt.timedelta):
-        return on_its_day(value)
-    return for_latex(value) if isinstance(value, str) else value
+    match value:
+        case dt.date() | dt.timedelta():
+            return on_its_day(value)
+        case str():
+            return for_latex(value)
+    return value
 
 
 def write_csv(table: pl.DataFrame, path: Any, notes: Sequence[str] = ()) -> str | None:
@@ -309,7 +315,7 @@ def in_iso(values: pl.Series) -> pl.Series:
     """Values as texts for files: times and durations as ISO 8601 writes them."""
     if not values.dtype.is_temporal():
         return values.cast(pl.String)
-    return values.dt.to_string("iso" if isinstance(values.dtype, pl.Duration) else "iso:strict")
+    return values.dt.to_string("iso" if values.dtype == pl.Duration else "iso:strict")
 
 
 def _for_csv(table: pl.DataFrame) -> pl.DataFrame:
@@ -330,7 +336,7 @@ def in_decimals(table: pl.DataFrame, places: Mapping[str, int]) -> pl.DataFrame:
     columns = []
     for name, number in places.items():
         dtype, column = table.schema.get(name), pl.col(name)
-        if isinstance(dtype, pl.Datetime | pl.Duration):
+        if dtype in (pl.Datetime, pl.Duration):
             step = round(max(1.0, 1 / seconds_of(1.0, dtype) / 10**number))
             up = 0 if name.endswith("_low") else step - 1 if name.endswith("_high") else step // 2
             ticks = column.to_physical().clip(step - 2**63, 2**63 - 1 - step)

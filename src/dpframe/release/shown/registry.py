@@ -93,17 +93,18 @@ def _laws(items: Fields) -> set[str]:
 def _lines(value: Fields, indent: str = "") -> Iterator[str]:
     """A mapping as lines of YAML. Texts are written as JSON texts are, which YAML reads as they are."""
     for name, part in value.items():
-        if isinstance(part, Mapping):
-            yield f"{indent}{name}:"
-            yield from _lines(part, f"{indent}  ")
-        elif isinstance(part, Sequence) and not isinstance(part, str):
-            yield f"{indent}{name}:"
-            for item in part:
-                first, *rest = _lines(item, f"{indent}    ") if isinstance(item, Mapping) else [_scalar(item)]
-                yield f"{indent}  - {first.strip()}"
-                yield from rest
-        else:
-            yield f"{indent}{name}: {_scalar(part)}"
+        match part:
+            case Mapping():
+                yield f"{indent}{name}:"
+                yield from _lines(part, f"{indent}  ")
+            case Sequence() if not isinstance(part, str):
+                yield f"{indent}{name}:"
+                for item in part:
+                    first, *rest = _lines(item, f"{indent}    ") if isinstance(item, Mapping) else [_scalar(item)]
+                    yield f"{indent}  - {first.strip()}"
+                    yield from rest
+            case _:
+                yield f"{indent}{name}: {_scalar(part)}"
 
 
 def _scalar(value: Any) -> str:

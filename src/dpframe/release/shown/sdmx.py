@@ -130,7 +130,7 @@ def _times(errors: pl.DataFrame, end: str, name: str, dtype: pl.DataType) -> pl.
 
 
 def _is_date(dtype: pl.DataType) -> bool:
-    return isinstance(dtype, pl.Date | pl.Datetime)
+    return dtype in (pl.Date, pl.Datetime)
 
 
 def _names(by: tuple[str, ...], dated: str) -> list[str]:

@@ -75,7 +75,7 @@ def mostly_noise(numbers: Numbers) -> list[str]:
 
 def _midnights(numbers: Numbers) -> str:
     """The sentence about a column of keys that are all midnights; an empty text if there is none."""
-    times = [name for name in numbers.by if isinstance(numbers.long.schema[name], pl.Datetime)]
+    times = [name for name in numbers.by if numbers.long.schema[name] == pl.Datetime]
     for name in times:
         if numbers.long[name].drop_nulls().dt.time().unique().to_list() == [dt.time()]:
             return _MIDNIGHTS.format(name=name)

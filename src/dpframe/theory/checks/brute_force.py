@@ -191,25 +191,25 @@ def _asked(query: Query, metric: Metric | None) -> tuple[Callable[[object], Answ
 
 
 def _exactly(value: object) -> int | Fraction:
-    if isinstance(value, bool | int | np.integer):
-        return int(value)
-    if isinstance(value, float | np.floating) and math.isfinite(value):
-        return Fraction(float(value))
+    match value:
+        case bool() | int() | np.integer():
+            return int(value)
+        case float() | np.floating() if math.isfinite(value):
+            return Fraction(float(value))
     raise InvalidArgument(
         "empirical_sensitivity: this statistic is of finite numbers; the universe has something else."
     )
 
 
 def _defined(answer: Answer) -> object:
-    if answer is None or isinstance(answer, int | Fraction):
-        return answer
+    match answer:
+        case None | int() | Fraction() | Mapping():
+            return answer
     if hasattr(answer, "to_numpy"):
         answer = answer.to_numpy()
-    if np.ndim(answer) == 0 and not isinstance(answer, Mapping):
+    if np.ndim(answer) == 0:
         number = answer.item() if hasattr(answer, "item") else answer
         return None if isinstance(number, float) and math.isnan(number) else number
-    if isinstance(answer, Mapping):
-        return answer
     flat = np.asarray(answer, dtype=float).ravel()
     return None if np.isnan(flat).any() else flat
 
@@ -267,10 +267,11 @@ class _Search:
 
 def _greater(a: Answer, b: Answer) -> Answer:
     """The larger of two distances; for tuples and mappings the larger of each part."""
-    if isinstance(a, Mapping):
-        return {name: _greater(part, b[name]) for name, part in a.items()}
-    if isinstance(a, tuple):
-        return type(a)(max(x, y) for x, y in zip(a, b, strict=True))
+    match a:
+        case Mapping():
+            return {name: _greater(part, b[name]) for name, part in a.items()}
+        case tuple():
+            return type(a)(max(x, y) for x, y in zip(a, b, strict=True))
     return max(a, b)
 
 

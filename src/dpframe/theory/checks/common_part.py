@@ -85,10 +85,11 @@ def largest_number(every: Universe, distance: int, relation: Relation, ask: Ask,
 
 def _number(answer: object) -> Number:
     """Errors: NotNumbersError."""
-    if isinstance(answer, int | Fraction) and not isinstance(answer, bool):
-        return answer
-    if isinstance(answer, float) and math.isfinite(answer):
-        return answer
+    match answer:
+        case int() | Fraction() if not isinstance(answer, bool):
+            return answer
+        case float() if math.isfinite(answer):
+            return answer
     raise NotNumbersError
 
 

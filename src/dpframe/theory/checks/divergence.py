@@ -110,19 +110,20 @@ def _continuous(p: Distribution) -> bool:
 
 def _finite(p: Distribution, others: tuple[Distribution, ...] = ()) -> Finite:
     """A discrete distribution as a table; for scipy's infinite ones without tails that are negligible in floats."""
-    if isinstance(p, Mapping):
-        table = {k: _probability(v) for k, v in p.items()}
-    elif hasattr(p, "logpmf"):
+    if hasattr(p, "logpmf"):
         low, high = _range([p, *others])
         outcomes = np.arange(low, high + 1)
         return dict(zip(outcomes.tolist(), np.exp(p.logpmf(outcomes)).tolist(), strict=True))
-    elif isinstance(p, Sequence | np.ndarray) and not isinstance(p, str):
-        table = {i: _probability(v) for i, v in enumerate(p)}
-    else:
-        raise InvalidArgument(
-            f"{type(p).__name__} is no distribution; give {{outcome: probability}}, a list of probabilities, or a "
-            "distribution of scipy."
-        )
+    match p:
+        case Mapping():
+            table = {k: _probability(v) for k, v in p.items()}
+        case np.ndarray() | Sequence() if not isinstance(p, str):
+            table = {i: _probability(v) for i, v in enumerate(p)}
+        case _:
+            raise InvalidArgument(
+                f"{type(p).__name__} is no distribution; give {{outcome: probability}}, a list of probabilities, or a "
+                "distribution of scipy."
+            )
     if not table or abs(math.fsum(table.values()) - 1) > 1e-9:
         raise InvalidArgument(f"The probabilities add up to {math.fsum(table.values())}, not to 1.")
     return table

@@ -135,8 +135,9 @@ class Universe:
 
 def _key(record: object) -> object:
     """A hashable value that is equal for equal records."""
-    if isinstance(record, dict):
-        return tuple(sorted((str(k), _key(v)) for k, v in record.items()))
-    if isinstance(record, list | tuple):
-        return tuple(_key(v) for v in record)
+    match record:
+        case dict():
+            return tuple(sorted((str(k), _key(v)) for k, v in record.items()))
+        case list() | tuple():
+            return tuple(_key(v) for v in record)
     return record.item() if hasattr(record, "item") and getattr(record, "ndim", 0) == 0 else record

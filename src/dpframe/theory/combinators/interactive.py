@@ -183,14 +183,15 @@ def _two_sums(d_in: object, d_out: object, split: Fraction) -> Callable[[list[Me
         for one in asked:
             loss = one.exact_map(d_in)
             inner, own = loss if isinstance(one.output_measure, Approximate) else (loss, Fraction(0))
-            if isinstance(inner, PrivacyProfile):
-                if inner.mu_squared is None:
+            match inner:
+                case PrivacyProfile(mu_squared=Fraction() as squared):
+                    more = rule.gaussian(squared, probability(own), sums)
+                case PrivacyProfile():
                     raise InvalidArgument("ask: of profiles, only that of Gaussian noise has a filter; see `odometer`.")
-                more = rule.gaussian(inner.mu_squared, probability(own), sums)
-            elif math.isinf(inner):
-                return False
-            else:
-                more = Fraction(inner), probability(own), pure_to_gdp(Fraction(inner))
+                case math.inf:
+                    return False
+                case _:
+                    more = Fraction(inner), probability(own), pure_to_gdp(Fraction(inner))
             sums = sums[0] + more[0], sums[1] + more[1], sums[2] + more[2]
         return rule.holds(*sums)
 

@@ -38,15 +38,18 @@ from dpframe.theory.spaces import (
 
 def number_domain(domain: Domain, name: str) -> AtomDomain:
     """The domain of the numbers that noise is added to; they must not be NaN. Errors: DomainMismatch."""
-    atom = domain.element_domain if isinstance(domain, VectorDomain) else domain
-    if isinstance(domain, MapDomain):
-        if domain.possible_keys is None:
+    atom = domain
+    match domain:
+        case VectorDomain():
+            atom = domain.element_domain
+        case MapDomain(possible_keys=None):
             raise DomainMismatch(
                 f"{name}: the keys of {domain!r} are private, and noise does not hide which keys there are. List all "
                 f"possible keys: count_by(..., keys=[...]); or hide rare keys: {name}_threshold(domain, metric, "
                 "scale=..., threshold=...)."
             )
-        atom = domain.value_domain
+        case MapDomain():
+            atom = domain.value_domain
     if not isinstance(atom, AtomDomain):
         raise DomainMismatch(
             f"{name}: the input domain is {domain!r}; noise is added to a number, a vector of numbers, "
@@ -93,14 +96,12 @@ def _spread(domain: Domain, metric: Metric, vector: Metric, noise: Additive, nam
     def grown(d_in: Length) -> Length:
         if step == 0 or square(d_in) == 0:
             return d_in
-        count = cells
+        count, l1 = cells, d_in if isinstance(vector, L1Distance) and isinstance(d_in, Fraction) else None
         if not noise.atom.is_float:  # Integers that differ, differ by 1 or more, so at most l1 (or l2²) of them do.
-            most = math.floor(d_in if isinstance(vector, L1Distance) and isinstance(d_in, Fraction) else square(d_in))
+            most = math.floor(square(d_in) if l1 is None else l1)
             count = most if count is None else min(count, most)
         assert count is not None
-        if isinstance(vector, L1Distance) and isinstance(d_in, Fraction):
-            return d_in + count * step
-        return statistics.lengthened(d_in, step, count)
+        return statistics.lengthened(d_in, step, count) if l1 is None else l1 + count * step
 
     return grown
 
@@ -114,14 +115,16 @@ def _function(domain: Domain, noise: Additive) -> Function:
     def run_number(value: Any) -> Any:
         return noise.release(noise.noisy([value]))[0] if math.isfinite(value) else value
 
-    if not isinstance(domain, MapDomain):
-        return run_vector if isinstance(domain, VectorDomain) else run_number
-    keys, zero = domain.possible_keys or (), noise.atom.dtype.type(0).item()
-
     def run_mapping(values: Any) -> Any:
         return dict(zip(keys, run_vector([values.get(k, zero) for k in keys]), strict=True))
 
-    return run_mapping
+    match domain:
+        case MapDomain():
+            keys, zero = domain.possible_keys or (), noise.atom.dtype.type(0).item()
+            return run_mapping
+        case VectorDomain():
+            return run_vector
+    return run_number
 
 
 @ordered

@@ -97,9 +97,7 @@ def randomized_response(
 
 def _options(domain: Domain | None, categories: object) -> list[object]:
     if categories is None:
-        if isinstance(domain, AtomDomain) and domain.dtype.kind == "b":
-            return [False, True]
-        if domain is None:
+        if domain is None or (isinstance(domain, AtomDomain) and domain.dtype.kind == "b"):
             return [False, True]
         raise InvalidArgument(f"randomized_response: give categories=[...], the possible answers, for {domain!r}.")
     options = list(categories) if isinstance(categories, Iterable) else []

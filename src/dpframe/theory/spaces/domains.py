@@ -91,7 +91,7 @@ class AtomDomain(Domain):
             if math.isinf(rounded):
                 raise InvalidBounds(f"bounds={bounds!r} do not fit in {self._name}.")
             return rounded + 0.0  # no negative zero
-        if not float(bound).is_integer() and isinstance(bound, float | np.floating):
+        if not float(bound).is_integer():
             raise InvalidBounds(f"bounds={bounds!r}: T={self._name} has whole numbers only.")
         limits = np.iinfo(self.dtype)
         if not limits.min <= int(bound) <= limits.max:
@@ -143,19 +143,16 @@ class AtomDomain(Domain):
         rounded when it is stored. A float is never accepted as an integer, and a bool is not a number.
         """
         kind = self.dtype.kind
-        if kind == "b":
-            return isinstance(value, bool | np.bool_)
-        if kind == "O":
-            return isinstance(value, str)
-        if isinstance(value, bool | np.bool_):
-            return False
-        if isinstance(value, int | np.integer):
-            return self._holds(int(value))
-        if kind != "f" or not isinstance(value, float | np.floating):
-            return False
-        if math.isnan(value):
-            return self.nan
-        return self._holds(float(value))
+        match value:
+            case bool() | np.bool_():
+                return kind == "b"
+            case str():
+                return kind == "O"
+            case int() | np.integer():
+                return kind not in "bO" and self._holds(int(value))
+            case float() | np.floating() if kind == "f":
+                return self.nan if math.isnan(value) else self._holds(float(value))
+        return False
 
     def _holds(self, value: int | float) -> bool:
         if not self.is_float:

@@ -150,10 +150,11 @@ class _Scalar(Measure):
     letter = "loss"
 
     def parse(self, loss: object, name: str = "d_out") -> Fraction | float:
-        if isinstance(loss, tuple | list):
-            raise InvalidArgument(f"{name}={loss!r}: a loss of {self!r} is one number {self.letter}.")
-        if isinstance(loss, float) and loss == math.inf:
-            return math.inf
+        match loss:
+            case tuple() | list():
+                raise InvalidArgument(f"{name}={loss!r}: a loss of {self!r} is one number {self.letter}.")
+            case float() if loss == math.inf:
+                return math.inf
         value = limit(loss, f"{name}: a loss of {self!r}")
         if value < 0:
             raise InvalidArgument(f"{name}={loss!r}: {self.letter} is at least 0.")
@@ -278,10 +279,15 @@ class SmoothedMaxDivergence(Measure):
 
     def parse(self, loss: object, name: str = "d_out") -> Loss:
         """The exact form of a loss that a person gave. Errors: InvalidArgument when it is of the wrong kind."""
-        if isinstance(loss, PrivacyProfile):
-            return loss
-        pairs = [loss] if isinstance(loss, tuple) and len(loss) == 2 and not isinstance(loss[0], tuple) else loss
-        if isinstance(pairs, list | tuple) and all(isinstance(p, tuple) and len(p) == 2 for p in pairs):
+        pairs: Sequence[object] = [None]
+        match loss:
+            case PrivacyProfile():
+                return loss
+            case tuple((first, _)) if not isinstance(first, tuple):
+                pairs = [loss]
+            case list() | tuple():
+                pairs = loss
+        if all(isinstance(p, tuple) and len(p) == 2 for p in pairs):
             return [_pair(MaxDivergence(), p, name) for p in pairs]
         raise InvalidArgument(f"{name}={loss!r}: a loss of {self!r} is a PrivacyProfile, or a pair (ε, δ) to satisfy.")
 
@@ -339,11 +345,11 @@ class Approximate(Measure):
     def below(self, loss: object, other: object) -> bool:
         """Whether both parts are at most the other's; for a profile with a δ, whether their sum satisfies (ε, δ)."""
         mine, bound = self.parse(loss), self.parse(other)
-        if isinstance(mine[0], PrivacyProfile):
-            if isinstance(bound[0], PrivacyProfile):
+        match mine[0], bound[0]:
+            case PrivacyProfile(), PrivacyProfile():
                 return SmoothedMaxDivergence().below(mine[0], bound[0])
-            delta = limit(mine[0].delta(bound[0][0]), "δ") + mine[1]
-            return bool(delta <= bound[1])
+            case PrivacyProfile() as profile, epsilons:
+                return bool(limit(profile.delta(epsilons[0]), "δ") + mine[1] <= bound[1])
         return self.inner_measure.below(mine[0], bound[0]) and mine[1] <= bound[1]
 
     def add(self, losses: Sequence[object]) -> Loss:

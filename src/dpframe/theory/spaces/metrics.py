@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-import numpy as np
-
 from dpframe.errors import InvalidArgument
 from dpframe.theory.exact import Joint, Length, Root, Triple, binary, exact, exact_root, upward
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity, tight_l1, tight_l2
@@ -213,10 +211,11 @@ class ExchangedUnitDistance(UnitDistance):
 
 def _real(distance: object, metric: Metric, name: str) -> Length:
     """Check that a distance is one number of at least 0, and return it in exact form. Errors: InvalidArgument."""
-    if isinstance(distance, Root):
-        return distance
-    if isinstance(distance, tuple | list):
-        raise InvalidArgument(f"{name}={distance!r}: {metric!r} is one number, not several.")
+    match distance:
+        case Root():
+            return distance
+        case tuple() | list():
+            raise InvalidArgument(f"{name}={distance!r}: {metric!r} is one number, not several.")
     value = exact(distance, f"{name}, a distance of {metric!r},")
     if value < 0:
         raise InvalidArgument(f"{name}={distance!r}: a distance is at least 0.")
@@ -266,7 +265,7 @@ def _parts(a: Value, b: Value) -> Parts | None:
     """Absolute differences per coordinate (per key, where an absent key is 0); None for vectors of unequal length."""
     if isinstance(a, Mapping):
         return [_difference(a.get(k, 0), b.get(k, 0)) for k in {**a, **b}]
-    if not isinstance(a, Sequence | np.ndarray) and not hasattr(a, "__len__"):
+    if not hasattr(a, "__len__"):
         return [_difference(a, b)]
     return [_difference(x, y) for x, y in zip(a, b, strict=True)] if len(a) == len(b) else None
 

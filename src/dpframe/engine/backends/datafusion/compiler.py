@@ -226,7 +226,11 @@ def nesting(query: sge.Query) -> int:
         deepest, pending = 0, [(body, 0)]
         while pending:
             part, depth = pending.pop()
-            depth += isinstance(part, sge.Select) + (known.get(part.name, 0) if isinstance(part, sge.Table) else 0)
+            match part:
+                case sge.Select():
+                    depth += 1
+                case sge.Table():
+                    depth += known.get(part.name, 0)
             deepest = max(deepest, depth)
             pending += [(inner, depth) for inner in part.iter_expressions() if not isinstance(inner, sge.With)]
         known[name] = deepest

@@ -64,12 +64,14 @@ class _DataFusionDialect(CompiledDialect):
         return called("stable_hash", [rows[column] for column in columns], "string", salt)
 
     def apply(self, value: ibis.Value, function: CellFunction) -> ibis.Value:
-        if not isinstance(function, Parsed):
-            value = microseconds_of(value, function.dtype) if isinstance(function, Part) else value
-            return called("applied", [value], function.result, function)
-        if isinstance(function.dtype, nw.UInt64):
-            raise UnsupportedOperation("cast: DataFusion's uint64 is not held. Take 'int64', or 'float64'.")
-        return called("parsed", [value], _HELD_AS.get(kind(function.dtype), "int64"), function)
+        match function:
+            case Parsed(dtype=nw.UInt64()):
+                raise UnsupportedOperation("cast: DataFusion's uint64 is not held. Take 'int64', or 'float64'.")
+            case Parsed():
+                return called("parsed", [value], _HELD_AS.get(kind(function.dtype), "int64"), function)
+            case Part():
+                value = microseconds_of(value, function.dtype)
+        return called("applied", [value], function.result, function)
 
     def planned(self, rows: ibis.Table) -> pl.DataFrame:
         return session.planned(rows)
@@ -89,7 +91,7 @@ def _is_short(dtype: DataType) -> bool:
 def _reason(name: str, dtype: DType) -> str:
     """Why a column cannot be held, with the cast to type; "" for one that is held."""
     reason, cast = "", "string"
-    if isinstance(dtype, nw.UInt64):
+    if dtype == nw.UInt64:
         reason = "numbers from 2^63 on do not fit, and 'float64' rounds them"
     elif kind(dtype) == Kind.DECIMAL:
         reason, cast = f"a float does not hold more than {_DIGITS} digits", "float64"

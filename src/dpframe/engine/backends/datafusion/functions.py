@@ -159,12 +159,12 @@ def _keyed_hash(frame: pl.DataFrame, salt: int) -> pl.Series:
 
 def _parsed(value: Expr, function: Parsed) -> Expr:
     found = computed.applied(value, function)
-    return (found.cast(pl.Datetime("us")) if isinstance(function.dtype, nw.Datetime) else found).to_physical()
+    return (found.cast(pl.Datetime("us")) if function.dtype == nw.Datetime else found).to_physical()
 
 
 def _applied(value: Expr, function: CellFunction) -> Expr:
     if isinstance(function, Part):
-        value = value.cast(pl.Date if isinstance(function.dtype, nw.Date) else pl.Datetime("us"))
+        value = value.cast(pl.Date if function.dtype == nw.Date else pl.Datetime("us"))
     return computed.applied(value, function)
 
 

@@ -130,7 +130,7 @@ class _PostgresDialect(CompiledDialect):
             )
         check_path(database_of(table))
         odd = [name for name, dtype in types.items() if kind(dtype) == Kind.OTHER]
-        large = [name for name, dtype in types.items() if isinstance(dtype, nw.UInt64)]
+        large = [name for name, dtype in types.items() if dtype == nw.UInt64]
         cast = "cast it before, table.mutate(x=table[{!r}].cast('{}'))"
         return {
             **{name: f"dpframe does not read it: {cast.format(name, 'string')}" for name in odd},

@@ -163,7 +163,7 @@ class _SqliteDialect(CompiledDialect):
                 return written(value, _WHOLE.format(whole_literal(low), high), str(dtype).lower())
             case Kind.FLOAT:
                 real = written(value, _FLOAT, "float64")
-                return real if isinstance(dtype, nw.Float64) else real.cast("float32")
+                return real if dtype == nw.Float64 else real.cast("float32")
         return value
 
     def keyed_hash(self, rows: ibis.Table, columns: Sequence[str], salt: str) -> ibis.Value:
@@ -246,17 +246,20 @@ def _parsed(text: ibis.Value, dtype: DType) -> ibis.Value:
             return _call(text, "int64", "micros", 0)
         case Kind.FLOAT:
             return _call(text, "float64", "real")
-    if isinstance(dtype, nw.UInt64):
+    if dtype == nw.UInt64:
         raise UnsupportedOperation("cast: SQLite has no uint64. Take 'int64', or 'float64'.")
     return _call(text, str(dtype).lower(), "integer", *integer_range(dtype))
 
 
 def _constant(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    if isinstance(value, str):
-        return text_literal(value)
-    return float_literal(value) if isinstance(value, float) else whole_literal(int(value))
+    match value:
+        case None:
+            return "NULL"
+        case str():
+            return text_literal(value)
+        case float():
+            return float_literal(value)
+    return whole_literal(int(value))
 
 
 def _ibis_type(dtype: pl.DataType) -> str:

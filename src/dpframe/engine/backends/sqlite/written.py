@@ -73,18 +73,19 @@ def flat(query: sge.Query) -> sge.Query:
 def _flattened(query: sge.Query, names: dict[str, str], parts: list[tuple[str, sge.Query]]) -> sge.Query:
     """A query that reads tables alone. Its subqueries are added to `parts`, those that others read first."""
     for table in _sources(query):
-        if isinstance(table, sge.Table):
-            name = names.get(table.name)
-            if name is not None and not table.db:
-                alias = table.alias_or_name
-                table.set("this", sg.to_identifier(name, quoted=True))
-                table.set("alias", sge.TableAlias(this=sg.to_identifier(alias, quoted=True)))
-        elif isinstance(table, sge.Subquery):
-            alias = table.alias
-            inner = _flattened(table.this, names, parts)
-            name = f"dpframe_{len(parts)}q"
-            parts.append((name, inner))
-            table.replace(sge.table_(name, quoted=True).as_(alias, quoted=True, table=True))
+        match table:
+            case sge.Table():
+                name = names.get(table.name)
+                if name is not None and not table.db:
+                    alias = table.alias_or_name
+                    table.set("this", sg.to_identifier(name, quoted=True))
+                    table.set("alias", sge.TableAlias(this=sg.to_identifier(alias, quoted=True)))
+            case sge.Subquery():
+                alias = table.alias
+                inner = _flattened(table.this, names, parts)
+                name = f"dpframe_{len(parts)}q"
+                parts.append((name, inner))
+                table.replace(sge.table_(name, quoted=True).as_(alias, quoted=True, table=True))
     if isinstance(query, sge.Select) and query.args.get("joins"):
         for table in _sources(query):
             table.replace(_large(table))

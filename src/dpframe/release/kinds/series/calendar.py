@@ -6,27 +6,18 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Any
 
-from dpframe.budget import Periods
+from dpframe.budget import Periods, time_of
 from dpframe.errors import InvalidArgument
 
 
 def _moment(value: Any, name: str) -> dt.datetime:
     """A date or time without a zone, from what was typed. Errors: InvalidArgument."""
-    if isinstance(value, str):
-        try:
-            value = dt.datetime.fromisoformat(value)
-        except ValueError:
-            value = None
-    if isinstance(value, dt.datetime):  # This includes the Timestamp and NaT of pandas.
-        clock = (value.hour, value.minute, value.second, value.microsecond)
-        value = None if value.tzinfo is not None or value != value else dt.datetime(*value.timetuple()[:3], *clock)
-    elif isinstance(value, dt.date):
-        value = dt.datetime(value.year, value.month, value.day)
-    if not isinstance(value, dt.datetime):
+    time = time_of(value)
+    if time is None or time.tzinfo is not None:
         raise InvalidArgument(
             f"{name}: give the day or time at which a period begins, without a zone: {name}='2026-11-21'."
         )
-    return value
+    return dt.datetime(*time.timetuple()[:6], time.microsecond)  # of a Timestamp of pandas without nanoseconds
 
 
 @dataclass(frozen=True)

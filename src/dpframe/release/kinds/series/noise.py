@@ -154,15 +154,16 @@ def _kinds(price: Price) -> list[NoiseKind]:
             f"noise={price.noise.value!r}: blocks of a series are added up, which needs noises that are independent. "
             "Leave noise= out."
         )
-    if isinstance(price, RhoPrice):
-        if not price.noise.normal:
+    match price:
+        case RhoPrice() if price.noise.normal:
+            return [NoiseKind.GAUSSIAN]
+        case RhoPrice():
             raise UnsupportedOperation("A series with a price in ρ has Gaussian noise: leave noise= out.")
-        return [NoiseKind.GAUSSIAN]
-    if not isinstance(price, EpsilonPrice):
-        raise InvalidPrice("This budget counts ρ, so give the series a price in ρ: budget.series(..., rho=0.01).")
-    if not price.noise.pure and not price.delta:
-        raise DeltaRequired("Gaussian noise needs a δ above 0: budget.series(..., epsilon=1, delta=1e-6).")
-    return price.noises
+        case EpsilonPrice() if price.noise.pure or price.delta:
+            return price.noises
+        case EpsilonPrice():
+            raise DeltaRequired("Gaussian noise needs a δ above 0: budget.series(..., epsilon=1, delta=1e-6).")
+    raise InvalidPrice("This budget counts ρ, so give the series a price in ρ: budget.series(..., rho=0.01).")
 
 
 @cache

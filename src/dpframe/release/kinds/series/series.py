@@ -302,9 +302,14 @@ class Series(Hints):
 
         All numbers follow from one set of estimates, so numbers of periods add up to totals and windows.
         """
-        if not isinstance(window, (str, list, tuple)):
-            raise InvalidArgument("series.table: window= is a length such as '7d', or a list of lengths.")
-        opening, lengths = self._opened(), [window] if isinstance(window, str) else list(window)
+        match window:
+            case str():
+                lengths = [window]
+            case list() | tuple():
+                lengths = list(window)
+            case _:
+                raise InvalidArgument("series.table: window= is a length such as '7d', or a list of lengths.")
+        opening = self._opened()
         estimates, columns = self._estimates(opening), {}
         columns[""] = np.eye(len(estimates.periods))
         columns["_total"] = running(estimates.periods)

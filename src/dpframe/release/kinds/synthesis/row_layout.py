@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpframe.arrays import Array, Integers
 from dpframe.engine import polars_dtype
 from dpframe.errors import InvalidArgument
-from dpframe.plan import TIMES, Key, Kind, LinkedRows, SyntheticColumn, Tables, kind, ticks
+from dpframe.plan import TIMES, Key, Kind, LinkedRows, SyntheticColumn, Tables, alike, kind, ticks
 from dpframe.release.kinds.synthesis.fit import Fit, Measured
 from dpframe.release.kinds.synthesis.model import drawn_rows
 
@@ -115,7 +115,7 @@ def linked(
 def _place(column: SyntheticColumn, level: Key, value: Any) -> int:
     """The place of a value among the keys or bins of a column. Errors: InvalidArgument."""
     if not column.lows or value is None:
-        places = [i for i, key in enumerate(level) if key == value and isinstance(key, bool) == isinstance(value, bool)]
+        places = [i for i, key in enumerate(level) if alike(key, value)]
     else:
         at = (
             ticks(value, column.dtype, f"sample: given={{{column.name!r}: ...}}")
@@ -208,7 +208,7 @@ def _with_decimals(values: Array, low: Array, high: Array, decimals: int, draw: 
 
 def _in_windows(values: pl.Series, low: pl.Series, high: pl.Series, every: str) -> pl.Series:
     """Times at the starts of windows, by the clock of their zone; values stay where no start is between the ends."""
-    if isinstance(values.dtype, pl.Duration):
+    if values.dtype == pl.Duration:
         length = pl.Series([_LENGTHS[every]]).cast(values.dtype).cast(pl.Int64).item()
         first = (values.cast(pl.Int64) // length * length).cast(values.dtype)
         starts = [first, first + _LENGTHS[every]]
@@ -221,7 +221,7 @@ def _in_windows(values: pl.Series, low: pl.Series, high: pl.Series, every: str) 
 
 
 def _local(times: pl.Series) -> pl.Series:
-    return times.dt.replace_time_zone(None) if isinstance(times.dtype, pl.Datetime) else times
+    return times.dt.replace_time_zone(None) if times.dtype == pl.Datetime else times
 
 
 def _zoned(local: pl.Series, dtype: Any) -> pl.Series:

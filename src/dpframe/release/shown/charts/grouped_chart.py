@@ -121,13 +121,14 @@ def _lines(parts: Parts, look: Look) -> tuple[Chart, Entries]:
     """A line for each series over dates, or over more bins or numbers than bars can show."""
     lines: dict[str, list[tuple[float, Mark]]] = {name: [] for name in parts.series}
     place = parts.place
+    dated = isinstance(place, Times)
     for key, of in parts.groups:
         for name, mark in of.items():
-            at = place.moment(key[0]) if isinstance(place, Times) else place.position(key[0]) + 0.5  # type: ignore[union-attr]
+            at = place.moment(key[0]) if dated else place.position(key[0]) + 0.5  # type: ignore[union-attr]
             lines[name].append((at, mark))
     lines = {name: line for name, line in lines.items() if line}
     parts = replace(parts, values=parts.values.of(parts.marks))
-    if isinstance(place, Times):
+    if dated:
         return over_time(lines, parts, look)
     assert isinstance(place, Bins | Numbers)
     room = (look.width - 70) / place.size

@@ -98,9 +98,9 @@ def read_marks(
             whether the last row adds up the groups that are not released
     """
     numbers = errors.select("value", "lower", "upper", "error").with_columns(pl.all().cast(pl.Float64))
-    moments, title = isinstance(dtype, pl.Date | pl.Datetime), words
+    moments, title = dtype in (pl.Date, pl.Datetime), words
     size = 1.0
-    if isinstance(dtype, pl.Duration):
+    if dtype == pl.Duration:
         most = largest(numbers["value"].to_list() + numbers["lower"].to_list() + numbers["upper"].to_list())
         second = seconds_of(1.0, dtype)
         seconds, unit = unit_of_time(most * second)

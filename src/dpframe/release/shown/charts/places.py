@@ -143,14 +143,15 @@ def place_of(dtype: pl.DataType, keys: Sequence[Any]) -> Place:
     listed = [key for key in keys if key is not None]
     if not listed:
         return Names()
-    if isinstance(dtype, pl.Date | pl.Datetime):
-        return Times()
-    if isinstance(dtype, pl.Enum):
-        intervals = _bins(dtype.categories.to_list(), set(listed))
-        if intervals is None:
-            return Names()
-        moments = [_moment(edge) for edge in intervals.edges]
-        return Bins(intervals.names, intervals.edges) if None in moments else Times(intervals)
+    match dtype:
+        case pl.Date() | pl.Datetime():
+            return Times()
+        case pl.Enum():
+            intervals = _bins(dtype.categories.to_list(), set(listed))
+            if intervals is None:
+                return Names()
+            moments = [_moment(edge) for edge in intervals.edges]
+            return Bins(intervals.names, intervals.edges) if None in moments else Times(intervals)
     return Numbers(tuple(sorted(set(listed)))) if dtype.is_numeric() else Names()
 
 
