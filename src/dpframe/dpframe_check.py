@@ -160,7 +160,7 @@ def noise_tail(law: str, scale: Fraction, least: int) -> Fraction:
 
 
 class Limits(NamedTuple):
-    """What limits leave of one unit: at most so many groups, rows in each, rows in all. A row may weigh less than 1."""
+    """Limits of one unit: at most so many groups, rows in each, rows in all. A row may weigh less than 1."""
 
     groups: int
     rows_per_group: int
@@ -168,7 +168,7 @@ class Limits(NamedTuple):
 
 
 class Vector(NamedTuple):
-    """What one unit adds to a total: entries, sum of sizes, largest size, and how far two units' entries are apart."""
+    """The part of a unit in a total: entries, sum of sizes, largest size, and distance of two units' entries."""
 
     groups: int
     total: Exact
@@ -177,7 +177,7 @@ class Vector(NamedTuple):
 
 
 class Reach(NamedTuple):
-    """How far neighbours are apart: entries that differ, the sum of differences, of their squares, and the largest."""
+    """The distance of neighbours: entries that differ, the sum of differences, of their squares, and the largest."""
 
     l0: int
     l1: Exact
@@ -212,7 +212,7 @@ def least_of(*limits: int | None) -> int:
 
 
 def unit_of(stated: Json, question: Json, *, enforced: bool) -> Limits:
-    """What limits leave of one unit: no more groups than rows in all, and no more rows in a group than in all."""
+    """Limits of one unit: no more groups than rows in all, and no more rows in a group than in all."""
     kind, (cells, own, leaves, before) = stated["kind"], map(stated.get, ("cells", "own_limits", "leaves", "before"))
     require(own is None or is_whole(own, 0), "its limits are at no place of its question's own limits")
     limits = question["limits"] if own is None else question["own_limits"][own]["limits"]
@@ -242,7 +242,7 @@ def same_rows(*totals: Total) -> bool:
 
 
 def reach_of(own: Vector, cells: int | None, *, replace: bool) -> Reach:
-    """How far apart vectors are in so many cells. The worst has full entries and one rest."""
+    """The distance of vectors in so many cells. The worst has full entries and one rest."""
     times, cell = (2, own.swing) if replace else (1, own.cell)
     entries = least_of(times * own.groups, cells)
     whole = min(times * own.total, entries * cell)
@@ -285,7 +285,7 @@ def share_of_squares(*, periods: int, weights: Sequence[int] = (1,), **_: Json) 
 
 
 def vector_of(stated: Json, unit: Limits, totals: Totals) -> Vector:
-    """What one unit adds to a total of this kind. A row of weight w adds w·2^fraction times a number of `range`."""
+    """The part of one unit in a total of this kind. A row of weight w adds w·2^fraction times a number of `range`."""
     kind, fine, most = stated["kind"], 2 ** stated["fraction"], stated.get("most")
     if kind in ("histogram", "count_of_pairs"):  # sizes of a unit's numbers add up to `most`; a count never falls by it
         return Vector(stated["cells"], most, most, 2 * most if kind == "histogram" else most)
@@ -405,7 +405,7 @@ def pair_and_missing(mechanism: Json, largest: Fraction, total: Total, count: To
 
 
 def joint_moves(law: str, parts: Sequence[tuple[int, Total]]) -> Fraction:
-    """How far one unit moves totals that share one noise, in its norm: max |z|, or max(0, max z) + max(0, max -z)."""
+    """Move of totals with one noise by one unit, in its norm: max |z|, or max(0, max z) + max(0, max -z)."""
     totals, windows = [total for _, total in parts], law != "cube"
     kinds, twice = {total.stated["kind"] for total in totals}, 2 if totals[0].replace else 1
     whole = all(type(factor) is int and factor for factor, _ in parts)

@@ -1,4 +1,4 @@
-"""What all charts share: Altair, texts that end no script, and a page that needs no network."""
+"""The common parts of all charts: Altair, texts that end no script, and a page that needs no network."""
 
 from __future__ import annotations
 

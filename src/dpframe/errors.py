@@ -153,7 +153,7 @@ class MissingBounds(UnboundedContribution):
 
 
 class PolicyExceeded(DpFrameError):
-    """What was typed, or the price of a release, is more than a policy file allows."""
+    """An argument, or the price of a release, that is more than a policy file allows."""
 
 
 class DeltaRequired(DpFrameError):

@@ -262,7 +262,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 class Examples(NamedTuple):
-    """What the examples in messages are made of: columns of the table that was asked, and what it declares.
+    """The material of examples in messages: columns of the table that was asked, and its declarations.
 
     `limits` are names of arguments; `bounds` and `keys` are columns that have them.
     """
@@ -311,13 +311,13 @@ class Hints:
             raise error
 
     def _advice(self, name: str) -> str:
-        """What to type instead, after a space."""
+        """A line to type instead, after a space."""
         if name in self._habits:
             return f" {self._habits[name]}"
         return nearest(name, (attribute for attribute in dir(type(self)) if not attribute.startswith("_")))
 
     def _examples(self) -> Examples:
-        """What the examples in messages are made of; nothing where the table is not known."""
+        """The material of examples in messages; nothing where the table is not known."""
         return Examples()
 
 

@@ -1813,8 +1813,8 @@ PLANTS = [
     Plant(
         "a price is the float next to it",
         losses.typed_number,
-        "number_of(float(value)) if",
-        "Fraction(value) if",
+        "number_of(float(value))",
+        "Fraction(value)",
         tenths_do_not_add_up,
         15,
     ),
@@ -2443,8 +2443,8 @@ PLANTS = [
     Plant(
         "what is beyond the floats is infinite",
         cells._finite,
-        "return Decimal.is_finite(value) if isinstance(value, Decimal) else math",
-        "return math",
+        "return Decimal.is_finite(value)",
+        "return math.isfinite(value)",
         numbers_beyond_the_floats_are_one,
     ),
     Plant(

@@ -1,4 +1,4 @@
-"""What users call: protected frames and queries. The functions of statistics are in `statistics`, by their files."""
+"""Classes that users call: protected frames and queries. The functions of statistics are in `statistics`."""
 
 from dpframe.api.arguments import Pair
 from dpframe.api.automatic import Auto

@@ -1,4 +1,4 @@
-"""What people type in `agg(...)`: statistics of dpframe, aggregates of Polars, and the names that pandas gives them."""
+"""Arguments of `agg(...)`: statistics of dpframe, aggregates of Polars, and the names that pandas gives them."""
 
 from __future__ import annotations
 

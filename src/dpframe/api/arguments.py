@@ -129,7 +129,7 @@ def public_schema(columns: Mapping[str, Column], but: Collection[str] = ()) -> S
 
 
 def typed_too(**given: object) -> str:
-    """What else was typed in a call, for a line to type again: `keys=..., `."""
+    """Other typed arguments of a call, for a line to type again: `keys=..., `."""
     return "".join(f"{name}=..., " for name, value in given.items() if value is not None)
 
 
@@ -180,7 +180,7 @@ class GroupLimits(OwnLimits, total=False):
 
 
 class Options(TypedDict, total=False):
-    """What a release takes beside its price in ε and δ: see `Query.release`."""
+    """Arguments of a release beside its price in ε and δ: see `Query.release`."""
 
     rho: float | None
     share: float | None

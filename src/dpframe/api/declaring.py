@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Declarations(OwnLimits, total=False):
-    """What a table declares once: limits on one unit, bounds and public keys of columns, least units of a group."""
+    """Declarations of a table: limits on one unit, bounds and public keys of columns, least units of a group."""
 
     bounds: Mapping[str, Pair] | None
     keys: Mapping[str, Sequence[Any]] | None
@@ -219,7 +219,7 @@ def _source(frame: Any, unit: Unit, neighbors: str | None, data: Any) -> Source:
 def _declared(
     table: Table, bounds: object = None, keys: object = None, min_units: object = None, **limits: Any
 ) -> Declared:
-    """What is declared of a table, checked. Errors: those of `protect`."""
+    """The declarations of a table, checked. Errors: those of `protect`."""
     ends = {} if bounds is None else read_mapping(bounds, "protect: bounds=")
     together = [name for name in keys if isinstance(name, tuple)] if isinstance(keys, Mapping) else []
     lists = {} if keys is None or together else read_mapping(keys, "protect: keys=")

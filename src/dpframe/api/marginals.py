@@ -93,7 +93,7 @@ class MarginalsQuery(TablesQuery[Table_co]):
 
 
 def workload_of(workload: object, columns: tuple[str, ...], verb: str = "marginals") -> tuple[Attributes, ...]:
-    """Which sets of columns are released: "1-way", "2-way" and so on, or a list of tuples of columns."""
+    """The sets of columns that are released: "1-way", "2-way" and so on, or a list of tuples of columns."""
     example = "workload= is '1-way', '2-way' and so on, or a list of tuples of columns, such as [('a', 'b'), ('a',)]."
     if isinstance(workload, str):
         number = workload.removesuffix("-way")

@@ -61,7 +61,7 @@ class Query(NoNumber, Expects[Table_co]):
 
     @property
     def sensitivity(self) -> Mapping[str, Sensitivity]:
-        """How far one unit moves each noisy total: l0, l1, l2, linf (column unit).
+        """The distance by which one unit moves each noisy total: l0, l1, l2, linf (column unit).
 
         Keys: the column's name where it is one total (`n`), name and part where it is derived (`spend.sum`).
         >>> import polars as pl, dpframe as dp
@@ -277,7 +277,7 @@ class AskedThrough(NoNumber, Hints):
 
     @property
     def sensitivity(self) -> Any:
-        """How far one unit moves each total; see `Query.sensitivity`."""
+        """The distance by which one unit moves each total; see `Query.sensitivity`."""
         return self._query.sensitivity
 
     def __repr__(self) -> str:

@@ -49,7 +49,7 @@ from dpframe.usage import explains
 
 
 def parts_of(normalize: object) -> Literal["", "index", "columns", "all"]:
-    """What each cell is divided by, from `normalize=` as in `pd.crosstab`."""
+    """The totals that cells are divided by, from `normalize=` as in `pd.crosstab`."""
     if normalize is False:
         return ""
     for names, part in ((("index", 0), "index"), (("columns", 1), "columns"), (("all", True), "all")):

@@ -283,7 +283,7 @@ def _pair_of(typed: Any) -> str:
 
 @dataclass(frozen=True)
 class _Fitted:
-    """What a regression asks beside moments.
+    """Arguments of a regression beside its moments.
 
     `same` are columns for the keys of one category. `shares` are the weights of sums and products in the price, 1 for
     those that are not named. `terms` are the names of the coefficients, whose influences are measured too. For `narrow`

@@ -172,7 +172,7 @@ class FrameSynthesis(AskedFrame[Table_co]):
 
 @dataclass(frozen=True)
 class _Typed:
-    """What was typed for columns."""
+    """Arguments that were typed for columns."""
 
     names: tuple[str, ...]
     keys: Mapping[str, Any]
@@ -187,7 +187,7 @@ class _Typed:
         return cls(names, *dicts, read_names([nulls], "synthesize: nulls=", names))
 
     def completed(self, table: Table) -> _Typed:
-        """What was typed, and the declared keys or bounds of columns for which nothing was."""
+        """The typed arguments, and the declared keys or bounds of columns without any."""
         for fact, given in (("keys", self.keys), ("bounds", self.bounds)):
             for name, typed in given.items():
                 typed = read_bounds(typed, f"synthesize: bounds of {name!r}") if fact == "bounds" else typed
@@ -255,7 +255,7 @@ def _same(per_unit: object, names: tuple[str, ...]) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What was typed: columns, those that are the same in all rows of a unit, tables, the column of a model, rows."""
+    """The typed question: columns, those that are the same in all rows of a unit, tables, a model's column, rows."""
 
     typed: _Typed
     same: tuple[str, ...] | None
@@ -338,7 +338,7 @@ def _new_name(step: Step, name: str) -> str:
 
 
 def _precision(step: Step, name: str) -> Step | None:
-    """How finely each value of a column is given, as a whole number; None for a type of which this is not asked."""
+    """The precision of each value of a column, as a whole number; None for a type of which this is not asked."""
     value, dtype = col(name), step.table.columns[name].domain.dtype
     ways = precisions(dtype)
     if not ways:

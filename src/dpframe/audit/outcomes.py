@@ -91,7 +91,7 @@ class Cells:
         return None if weights is None else float(np.asarray(numbers) @ weights)
 
     def counts(self, outcomes: Sequence[Outcome]) -> dict[tuple[Hashable, int, int], int]:
-        """How many outcomes lie in each cell: kind (label and how many numbers), and number of the interval."""
+        """Number of outcomes in each cell: kind (label and number of numbers), and number of the interval."""
         cells: dict[tuple[Hashable, int, int], int] = {}
         for kind, values in _by_kind(outcomes).items():
             if kind not in self.weights:
@@ -130,7 +130,7 @@ class Event:
     first: bool
 
     def hits(self, counts: dict[tuple[Hashable, int, int], int]) -> int:
-        """How many of the counted outcomes are in the event."""
+        """Number of counted outcomes that are in the event."""
         return sum(count for cell, count in counts.items() if cell in self.cells)
 
 

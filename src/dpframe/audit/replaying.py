@@ -76,11 +76,11 @@ class Answer:
 
     @property
     def law(self) -> tuple[object, ...]:
-        """What the noise was, which must not depend on rows."""
+        """The law of the noise, which must not depend on rows."""
         return self.stage, self.family, self.scale, self.shared, self.sizes
 
     def moved(self, other: Answer) -> Array:
-        """How far the numbers are apart, in scales: of each number, or the range of each group's scores."""
+        """Distance of the numbers, in scales: of each number, or the range of each group's scores."""
         if self.law != other.law:
             raise UnlikeError(f"noise of {self.law} is beside noise of {other.law}")
         if self.firsts is not None and other.firsts is not None:
@@ -282,7 +282,7 @@ def given(seed: int, *, choosing: bool = False) -> Iterator[Transcript]:
 
 
 def loss(one: Transcript, other: Transcript, terms: str, delta: float) -> float:
-    """What two tables differ in, in these answers: in ε at a δ, or in ρ.
+    """The difference between two tables in these answers: in ε at a δ, or in ρ.
 
     Bound:  in ρ all answers add up, and so do pure losses in ε. Gaussian answers together have μ² = Σ (Δ/σ)², and ε by
             their profile at δ, on top of what is pure. With choices by the exponential mechanism the second stage is

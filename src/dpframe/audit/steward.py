@@ -26,7 +26,7 @@ _SHOWN = 5  # keys that are not listed, by name
 
 
 def check(policy: Policy, table: pl.DataFrame) -> tuple[list[str], bool]:
-    """What a table does beyond a policy file, line by line, and whether the file can be used with it.
+    """Findings about a table beside a policy file, line by line, and whether the file can be used with it.
 
     Input:  table: the data that the file is about. This is not private: see the module
 
@@ -73,7 +73,7 @@ class _Findings:
         return protect(self.table.head(0), unit=Rows(1))._step.table.columns[name].domain
 
     def _column(self, name: str, declared: dict[str, Any], findings: Any, said: Any) -> Iterator[str]:
-        """What a column does beyond what is said of it; or that it is missing, or of a type that this does not fit."""
+        """Findings about a column: values beyond its entry, a missing column, or a type that the entry does not fit."""
         if name not in self.table.columns:
             self.usable = False
             yield f"ERROR {name!r}: the table has no such column"
@@ -148,7 +148,7 @@ class _Findings:
             )
 
     def _over(self, sizes: pl.Series, limit: str, limits: dict[str, int], noun: str = "row") -> str:
-        """How many units have more than a limit, and how much is beyond it; empty without the limit."""
+        """Units above a limit, and their number of rows or groups beyond it; empty without the limit."""
         if limit not in limits:
             return ""
         over = sizes.filter(sizes > limits[limit])

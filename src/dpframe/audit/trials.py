@@ -50,7 +50,7 @@ def at_least(hits: int, trials: int, alpha: float) -> float:
 
 
 def _step(hits: int, trials: int, alpha: float, p: float, tail: float) -> float:
-    """How far Newton's method goes from p, by the logarithm of the tail there; 1 where floats cannot tell."""
+    """Step of Newton's method from p, by the logarithm of the tail there; 1 where floats cannot tell."""
     ways = math.lgamma(trials + 1) - math.lgamma(hits) - math.lgamma(trials - hits + 1)
     density = math.exp(ways + (hits - 1) * math.log(p) + (trials - hits) * math.log1p(-p))
     return math.log(alpha / tail) * tail / density if tail > 0 and density > 0 else 1.0

@@ -210,7 +210,7 @@ class Budget(BudgetState):
         return total
 
     def _counted(self, page: Page, price: Loss, normal: Normal | None, body: FieldDict) -> Loss:
-        """What the accountant counts for a price; the body of the entry gets both."""
+        """The loss that the accountant counts for a price; the body of the entry gets both."""
         counted = self._accountant.charged(page.spent, price, self._limit, normal)
         body |= noted(price, counted, normal)
         return counted
@@ -381,7 +381,7 @@ class Budget(BudgetState):
 
     @property
     def protects(self) -> str | None:
-        """Whose privacy the limit is about, such as "unit 'id', add-remove"; None before the first release."""
+        """The unit that the limit protects, such as "unit 'id', add-remove"; None before the first release."""
         return self._book.subjects("")[0] or None
 
     def check_subject(self, subject: str) -> None:

@@ -28,11 +28,11 @@ class Accountant(Protocol):
         ...
 
     def charged(self, spent: Loss, price: Loss, limit: Loss, normal: Normal | None = None) -> Loss:
-        """What a release of this price adds to the sums. Input: the sums so far; the limit; what is known besides."""
+        """The loss that a release of this price adds to the sums. Input: sums so far; limit; other facts of it."""
         ...
 
     def reserved(self, opening: Loss, limit: Loss) -> Loss:
-        """What the sums have for an allowance of a limit. Input: what they had for it when it was paid."""
+        """The part of the sums for an allowance of a limit. Input: that part when it was paid."""
         ...
 
     def allows(self, total: Loss, limit: Loss) -> bool:
@@ -40,7 +40,7 @@ class Accountant(Protocol):
         ...
 
     def more(self, spent: Loss, price: Loss, limit: Loss, normal: Normal | None) -> int:
-        """How many more releases of this price are accepted, if no others come between them."""
+        """Number of further releases of this price that are accepted, if no others come between them."""
         ...
 
     def shown(self, total: Loss, limit: Loss) -> Loss:
@@ -60,7 +60,7 @@ class Accountant(Protocol):
         ...
 
     def size(self, counted: Loss, total: Loss, limit: Loss) -> Fraction:
-        """What a charge has used of the ε or ρ of the limit; the sum over all charges is what was spent of it."""
+        """The ε or ρ of the limit that a charge has used; the sum over all charges is the part of it that was spent."""
         ...
 
 
@@ -87,7 +87,7 @@ class _Sums:
         return total <= limit
 
     def more(self, spent: Loss, price: Loss, limit: Loss, normal: Normal | None) -> int:
-        """How many more releases of this price are accepted."""
+        """Number of further releases of this price that are accepted."""
         left = limit - spent
         pairs = (
             (left.exact_epsilon, price.exact_epsilon),

@@ -24,7 +24,7 @@ MANY = 10**9  # more releases than there will be
 
 @dataclass(frozen=True)
 class Normal:
-    """What is known of a release besides its price: its μ², and whether its δ is for keys found in the data.
+    """Facts of a release besides its price: its μ², and whether its δ is for keys found in the data.
 
     Without `keys`, the release is μ-Gaussian private without any δ. With them it is so except with probability δ.
     """
@@ -72,7 +72,7 @@ class GaussianDp:
         return sum(losses, replace(Loss.none(), mu_squared=Fraction(0), simple=Loss.none()))
 
     def charged(self, spent: Loss, price: Loss, limit: Loss, normal: Normal | None = None) -> Loss:
-        """What a release of this price adds to the sums. Input: the sums so far; the limit; what is known besides."""
+        """The loss that a release of this price adds to the sums. Input: sums so far; limit; other facts of it."""
         if not (price.exact_epsilon or price.exact_delta or price.exact_rho):
             return replace(price, exact_rho=None)
         if spent.split is not None:
@@ -101,7 +101,7 @@ class GaussianDp:
         return _sums(total, limit).holds(*_since(total))
 
     def more(self, spent: Loss, price: Loss, limit: Loss, normal: Normal | None) -> int:
-        """How many more releases of this price are accepted, if no others come between them."""
+        """Number of further releases of this price that are accepted, if no others come between them."""
         return self._more(spent, self.charged(spent, price, limit, normal), limit)
 
     def _more(self, spent: Loss, item: Loss, limit: Loss) -> int:
@@ -252,7 +252,7 @@ def _squares(total: Loss) -> Fraction:
 
 
 def _times(free: Fraction, one: Fraction) -> int:
-    """How many times one thing fits into what is free."""
+    """Number of times that one loss fits into the free part."""
     if free < 0:
         return 0
     return int(min(free // one, MANY)) if one else MANY

@@ -165,7 +165,7 @@ def replaced(state: State | None, recorded: Recorded) -> Recorded:
 
 
 def own_price(line: Line) -> Loss:
-    """What a charge counts under the caps of a release and of periods. An allowance counts when it is spent."""
+    """The loss of a charge under the caps of a release and of periods. An allowance counts when it is spent."""
     if line.allowance is not None or line.gives or line.given_by is not None:
         return Loss.none()
     if "capped" in line.body:
@@ -174,7 +174,7 @@ def own_price(line: Line) -> Loss:
 
 
 def spender_price(line: Line) -> Loss:
-    """What a charge counts for its spender: an allowance once, when it is taken; all else as under other caps.
+    """The loss of a charge for its spender: an allowance once, when it is taken; all else as under other caps.
 
     What moves from the allowance of one spender to that of another is taken off the first one's sum and counts for the
     second one.
@@ -211,7 +211,7 @@ class Cap(NamedTuple):
 
 @dataclass(frozen=True)
 class Sums:
-    """What is spent under each cap before a charge."""
+    """The losses under each cap before a charge."""
 
     caps: Recorded
     spent: Mapping[str, Loss]
@@ -250,7 +250,7 @@ class Sums:
         return _frees(name, self.first[name], read_zone(self.caps["zone"])) if name in PERIODS else None
 
     def fits(self) -> str:
-        """What fits under every cap, as a price is typed."""
+        """The largest price that fits under every cap, as it is typed."""
         left: dict[str, list[Fraction]] = {}
         for name in NAMES:
             for part, amount in _most(self.caps, name).items():
@@ -394,7 +394,7 @@ def lines_of(state: State, spenders: Mapping[str, Loss], at: dt.datetime) -> Ite
 
 
 def _named(spent: Loss, most: Mapping[str, Fraction]) -> Loss:
-    """What is spent of the amounts that a cap counts, and of δ."""
+    """The spent part of the amounts that a cap counts, and of δ."""
     epsilon = spent.exact_epsilon if "epsilon" in most else Fraction(0)
     return replace(spent, exact_epsilon=epsilon, exact_rho=spent.exact_rho if "rho" in most else None)
 
@@ -406,6 +406,6 @@ def _uncounted(price: Loss, most: Mapping[str, Fraction]) -> set[str]:
 
 
 def spenders_of(entries: Iterable[Entry]) -> dict[str, Loss]:
-    """What each spender has spent, by simple addition of the prices."""
+    """The loss of each spender, by simple addition of the prices."""
     last = {entry.spender or "": entry.body["by_spender"] for entry in entries if "by_spender" in entry.body}
     return {spender: loss_of(texts) for spender, texts in last.items()}

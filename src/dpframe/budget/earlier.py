@@ -1,4 +1,4 @@
-"""What came before a charge: failures that nobody looked at, and the earlier charge of its name.
+"""Charges before a charge: failures that nobody looked at, and the earlier charge of its name.
 
 For a name there is the stored answer, a refusal, or the name may be paid again.
 """
@@ -37,7 +37,7 @@ def check_failures(failures: Failures) -> None:
 
 
 def noted(price: Loss, counted: Loss, normal: Normal | None) -> FieldDict:
-    """What the body of a charge's entry says besides, if the account counts another loss than the price."""
+    """Further fields in the body of a charge's entry, if the account counts another loss than the price."""
     if counted == price:
         return {}
     known = {} if normal is None else {"mu_squared": fraction_text(normal.mu_squared), "keys": normal.keys}
@@ -92,7 +92,7 @@ _UNSURE = (
 
 
 def ended(page: Page, number: int) -> str:
-    """How a charge that is not pending ended, in words."""
+    """The end of a charge that is not pending, in words."""
     if page.result(number) is not None:
         return "it was released"
     return "it failed" if page.has_failed(number) else "it was marked as lost before"

@@ -59,7 +59,7 @@ class Failures(NamedTuple):
 
 
 class Line:
-    """What the body of an entry says: of a charge that pays for later ones, and of one that an earlier one paid for."""
+    """The body of an entry: of a charge that pays for later ones, and of one that an earlier one paid for."""
 
     body: Fields
 

@@ -1,4 +1,4 @@
-"""How long a budget lasts: the loss that was spent on each day, and the loss that is planned or expected for later."""
+"""Forecasts of a budget: the loss that was spent on each day, and the loss that is planned or expected for later."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Payment(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Forecast:
-    """How long a budget and its allowances last.
+    """Forecast of a budget and its allowances: how long they last.
 
     `table` has a row for each day: `of` ("budget", or the name of an allowance), `spent` on that day and in `total` (ε
     or ρ), the `limit`, and the `kind`: "spent", "planned" by an allowance, or "expected" by the mean of the last days.
@@ -169,7 +169,7 @@ _A = {"hour": "an hour"} | {word: f"a {word}" for word in ("day", "week", "month
 
 @dataclass(frozen=True)
 class _Pace:
-    """What was spent on a period, as the mean of the last ones, in words, and the last of these."""
+    """The loss of a period, as the mean of the last ones, in words, and the last of these."""
 
     mean: float
     words: str
@@ -184,7 +184,7 @@ class _Pace:
         return None if (day - today).days > _LONGEST else day
 
     def ahead(self, number: int, today: dt.date) -> dict[dt.date, float]:
-        """What is expected on each day of the next periods. A period that is over is paid for tomorrow."""
+        """The expected loss of each day of the next periods. A period that is over is paid for tomorrow."""
         days: dict[dt.date, float] = {}
         for later in range(1, number + 1):
             day = self.day(later, today)

@@ -53,7 +53,7 @@ class MemoryBook:
         return self._page.failures
 
     def subjects(self, subject: str) -> tuple[str | None, list[str]]:
-        """Whose privacy the budget is about; a process has no list of its budgets."""
+        """The unit that the budget protects; a process has no list of its budgets."""
         return self._page.subject, []
 
     def caps(self) -> Fields | None:

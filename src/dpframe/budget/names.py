@@ -218,7 +218,7 @@ class Payer(NamedTuple):
         return cls(*(None if text is None else str(text) for text, _ in examples.values()))
 
     def described(self, role: str | None) -> FieldDict:
-        """What the entry of a charge says of it: also the user, the machine and the process that charge.
+        """Fields of a charge's entry about its payer: also the user, the machine and the process that charge.
 
         Input:  role: who the database says is here; None where it does not
         Errors: BudgetMismatch for a spender that is somebody else

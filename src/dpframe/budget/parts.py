@@ -1,4 +1,4 @@
-"""What a budget counts for its parts: those of a table that share nobody, and those that are paid in advance.
+"""Losses that a budget counts for its parts: those of a table that share nobody, and those that are paid in advance.
 
 Parallel composition: releases about disjoint parts of a table cost as much as the most expensive part.
 
@@ -70,7 +70,7 @@ def compared(parts: Parts) -> FieldDict:
 
 @dataclass(frozen=True)
 class Share:
-    """What a budget counts for one of its allowances, before and after parts of it are moved.
+    """The loss that a budget counts for one of its allowances, before and after parts of it are moved.
 
     Input:  accountant: of the budget; opening: what it counted for the allowance when it was paid; counted: what it
             counts for it now; limit: of all releases of the allowance, in its own terms; used: what the budget would
@@ -130,7 +130,7 @@ class Share:
         return replace(self, limit=limit, counted=self.accountant.reserved(self.opening, limit))
 
     def closed(self, spent: Loss) -> Loss:
-        """What closing adds to the sums of the budget: nothing, or less than nothing. Input: these sums."""
+        """The change of the budget's sums when it is closed: nothing, or less than nothing. Input: these sums."""
         began = spent.split is not None and not self.opening.mu_squared
         kept = self.counted if began else self.used.joined(self.counted, min)
         return kept - self.counted

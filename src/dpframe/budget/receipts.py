@@ -81,7 +81,7 @@ class Book(Protocol):
         ...
 
     def subjects(self, subject: str) -> tuple[str | None, list[str]]:
-        """Whose privacy the budget is about, None before the first charge; other budgets here that are about these."""
+        """The unit that the budget protects, None before the first charge; other budgets here for the same unit."""
         ...
 
     def caps(self) -> Fields | None:
@@ -131,7 +131,7 @@ class Within(Protocol):
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a budget stands after its charges.
+    """The state of a budget after its charges.
 
     `spent` is the loss under the budget's account, and `simple` that of adding up ε and δ, price by price. `more` is
     how many more releases like the last one are accepted, if no others come between them, and `price` is its price.
@@ -146,7 +146,7 @@ class Standing:
 
     @property
     def words(self) -> str:
-        """Where the budget stands, in sentences.
+        """The state of the budget, in sentences.
 
         >>> from fractions import Fraction
         >>> one, much = Loss.limit(Fraction(1), Fraction(0)), Loss(Fraction(10), Fraction(0))

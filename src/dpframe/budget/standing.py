@@ -1,4 +1,4 @@
-"""What the book of a budget says: its limit, what was spent, what is left, and every charge."""
+"""The book of a budget: its limit, the spent part, the rest, and every charge."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_RELEASE = {"opens": "open", "gives": "given"}
 
 
 class BudgetState(Verbs):
-    """What the book of a budget says. `Budget` adds what writes into it."""
+    """The readable half of a budget: what its book says. `Budget` adds the methods that write into it."""
 
     _accountant: Accountant
     _limit: Loss
@@ -33,7 +33,7 @@ class BudgetState(Verbs):
 
     @property
     def accountant(self) -> str:
-        """How losses add up: "basic", "gdp", "zcdp" or "pld"."""
+        """The rule by which losses add up: "basic", "gdp", "zcdp" or "pld"."""
         return self._accountant.name
 
     @property
@@ -61,7 +61,7 @@ class BudgetState(Verbs):
 
     @property
     def standing(self) -> Standing:
-        """What was spent under the account, what adding up prices would say, and how many more releases fit."""
+        """The loss under the account, the simple sum of the prices, and the number of releases that still fit."""
         last = None
         for entry in self._book.one_by_one():
             if entry.is_charge and entry.about is None and entry.opens is None:
@@ -89,7 +89,7 @@ class BudgetState(Verbs):
         return self._accountant.each(self._book.spent(), read_whole(number, 1, MANY, sentence), self._limit)
 
     def sizes(self, counted: Sequence[Loss]) -> list[float]:
-        """What each charge has used of the ε or ρ of the limit."""
+        """The ε or ρ of the limit that each charge has used."""
         total = self._book.spent()
         return [float(self._accountant.size(loss, total, self._limit)) for loss in counted]
 
@@ -98,7 +98,7 @@ class BudgetState(Verbs):
 
     @property
     def spenders(self) -> dict[str, Loss]:
-        """What each spender who was named has spent: the simple sum of the prices of the releases."""
+        """The loss of each spender who was named: the simple sum of the prices of the releases."""
         return spenders_of(self._book.one_by_one())
 
     def history(self) -> list[Charge]:

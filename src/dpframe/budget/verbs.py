@@ -36,7 +36,7 @@ def registered(verb: str) -> Callable[..., Any]:
 
 @runtime_checkable
 class Forecasts(Protocol):
-    """How long a budget and its allowances last: see `dpframe.budget.Forecast`."""
+    """Forecasts of a budget and its allowances: see `dpframe.budget.Forecast`."""
 
     table: pl.DataFrame
     words: tuple[str, ...]
@@ -68,7 +68,7 @@ class Allotted(Protocol):
 
     @property
     def remaining(self) -> Loss:
-        """What may still be spent now."""
+        """The part that may still be spent now."""
         ...
 
     @property
@@ -89,7 +89,7 @@ class Allotted(Protocol):
         ...
 
     def forecast(self) -> Forecasts:
-        """How long it lasts."""
+        """Forecast of the day on which it is spent."""
         ...
 
 
@@ -302,6 +302,6 @@ class Verbs(Hints):
         return registered("answer")(self, name)
 
     def forecast(self) -> Forecasts:
-        """How long this budget and its allowances last, as sentences, `.table` and `.plot()`."""
+        """Forecast of this budget and its allowances, as sentences, `.table` and `.plot()`."""
         told: Forecasts = registered("forecast")(self)
         return told

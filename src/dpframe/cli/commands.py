@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Said(NamedTuple):
-    """What a command says: to people, and as data with --json; and its exit code."""
+    """Output of a command: for people, and as data with --json; and its exit code."""
 
     text: str
     data: Any

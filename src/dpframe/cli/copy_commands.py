@@ -79,7 +79,7 @@ def _adopted(ledger: Ledger) -> Said:
 
 @typed
 def _lost_of(text: str) -> tuple[str, Any]:
-    """What was typed as lost: "all" or "none", or the name of a budget and its numbers. Errors: InvalidArgument."""
+    """The typed losses: "all" or "none", or the name of a budget and its numbers. Errors: InvalidArgument."""
     if text in ("all", "none"):
         return text, None
     name, _, numbers = text.rpartition("=")

@@ -36,7 +36,7 @@ def add_policy(verbs: Any) -> None:
 
 
 def _check(asked: Any) -> Said:
-    """What the data do beyond a policy file; 1 if the file cannot be used with the table."""
+    """Findings about data beside a policy file; 1 if the file cannot be used with the table."""
     table = read_table(Path(asked.table))
     policy = Policy(asked.policy)
     lines, usable = check(policy, table)
@@ -49,7 +49,7 @@ def _check(asked: Any) -> Said:
 
 
 def _show(asked: Any) -> Said:
-    """What each file says, entry by entry."""
+    """The content of each file, entry by entry."""
     data, texts = [], []
     for policy in map(Policy, asked.policies):
         said = [line._asdict() for line in described(policy)]

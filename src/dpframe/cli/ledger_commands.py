@@ -100,7 +100,7 @@ def _is_over(name: str) -> bool:
 
 
 def _stuck(name: str, budget: Budget, asked: Any) -> Iterator[str]:
-    """What somebody has to look at before the jobs of a budget go on, with the command to type."""
+    """Charges that somebody has to look at before the jobs of a budget go on, with the command to type."""
     command, of = f"python -m dpframe ledger {{}} {asked.path}", f"--budget {shlex.quote(name)} --by NAME"
     of += "" if asked.witness is None else f" --witness {shlex.quote(asked.witness)}"
     latest = account.now() - asked.warn_stuck.length

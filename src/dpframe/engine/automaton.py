@@ -20,7 +20,7 @@ _SURROGATES = (0xD800, 0xE000)  # no text has a character from the first on and 
 
 
 class _Side(Enum):
-    """What stands beside a place in the text."""
+    """The character beside a place in the text."""
 
     NOTHING = 0
     WORD = 1

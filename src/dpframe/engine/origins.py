@@ -167,7 +167,7 @@ def _footer(path: Path) -> str:
 
 
 def versions(files: Sequence[Path]) -> tuple[object, ...]:
-    """What is another after a file was written: its identity, size and time. It is compared, and never shown."""
+    """Facts that change when a file is written: its identity, size and time. They are compared, and never shown."""
     return tuple(_version(path) for path in files)
 
 

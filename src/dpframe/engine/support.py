@@ -82,7 +82,7 @@ _TASKS = {
 
 
 def _searches(step: steps.Step) -> Iterator[tuple[Task, Pattern]]:
-    """What a step asks of patterns."""
+    """Tasks of a step that search for patterns."""
     pending = list(_written(step))
     while pending:
         node = pending.pop()

@@ -1,4 +1,4 @@
-"""What `dp.protect` learned of a table must still be true at a release: its files, and the types of its columns."""
+"""Facts from `dp.protect` that must still be true at a release: the files of a table, and the types of its columns."""
 
 from __future__ import annotations
 

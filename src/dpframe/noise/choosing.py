@@ -58,7 +58,7 @@ def exponential_choice(scores: Integers, rate: Number, copies: Integers | None =
 
 @dataclass(frozen=True)
 class _Law:
-    """What is added to the scores: `drawn` of words as floats with bounds on their errors, `exact` of a real as a ball.
+    """Noise of the scores: `drawn` of words as floats with bounds on their errors, `exact` of a real as a ball.
 
     `most` and `exact_most` are of the largest of so many draws, for some words, and for one real number.
     """

@@ -28,7 +28,7 @@ TotalKey = tuple[object, ...]  # see `Total.key`
 
 @dataclass(frozen=True)
 class InStep:
-    """What is public of totals that one unit moves in step, so that they may share their noise.
+    """Public facts of totals that one unit moves in step, so that they may share their noise.
 
     Each row of a unit moves a total by at most `size`, in units of its integer, and all rows of the units in which
     tables differ have at most the weight `rows`, over all groups. In a table without groups, `size` is how far the
@@ -120,7 +120,7 @@ def check_apart(allotments: Iterable[Allotment]) -> None:
 
 
 def in_step(total: Total, unit_limits: UnitLimits, *, alone: bool) -> InStep | None:
-    """What totals with one noise need to know of a total; None for one that cannot share its noise.
+    """Facts of a total that totals with one noise need; None for one that cannot share its noise.
 
     Bound:  in a table without groups, neighbouring tables differ in a total by at most its linf, whatever moves it. In
             groups, a unit whose rows weigh w in a group moves a total there by at most size·w. A number of rows, or of

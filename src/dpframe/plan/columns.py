@@ -114,7 +114,7 @@ Domains = Sequence[ColumnDomain]  # of the operands of an operation, say
 
 
 class ColumnDefaults(NamedTuple):
-    """What `dp.protect` declared of a column: bounds, as they were typed, and public keys. See `plan.declared`.
+    """Declarations of `dp.protect` for a column: bounds, as they were typed, and public keys. See `plan.declared`.
 
     Values may lie outside of them: a question clips to these bounds and leaves out other keys. So a domain has neither.
     `origin` is the line that declared them: a public table declares its own values. `file` is what a policy file says
@@ -129,7 +129,7 @@ class ColumnDefaults(NamedTuple):
     locked: tuple[str, ...] = ()
 
     def origin_of(self, fact: str) -> str:
-        """Where the bounds or the keys come from: a policy file, or the line that declared them."""
+        """The origin of the bounds or keys: a policy file, or the line that declared them."""
         said = None if self.file is None else getattr(self.file, fact)
         return self.file.origin if self.file is not None and said == getattr(self, fact) else self.origin
 
@@ -170,7 +170,7 @@ class Column:
 
 
 def examples(table: Table) -> Examples:
-    """What examples in messages are made of. No column is shown that identifies the unit."""
+    """Columns for examples in messages. None is shown that identifies the unit."""
     shown = {name: column for name, column in table.columns.items() if not column.is_unit}
     limits = ("max_rows_per_group", "max_rows", "max_groups")
     said = [table.defaults, *(lock.limits for lock in table.locks)]
@@ -296,7 +296,7 @@ class Cap(NamedTuple):
 
 @dataclass(frozen=True)
 class Lock:
-    """What a policy file says of a whole table: see `dpframe.plan.policy`.
+    """The entries of a policy file about a whole table: see `dpframe.plan.policy`.
 
     No question has wider limits than `limits`, nor keys of fewer units than `min_units`. `defaults` may be typed
     otherwise, as in the file where an entry is marked so. `caps` are most prices by what they are for. `because` are

@@ -1,4 +1,4 @@
-"""What a table declares once, in place of what a question does not type.
+"""Declarations of a table, which stand in for arguments that a question does not type.
 
 Neighbours: those of the question.
 Changes:    nothing that a question is made of but its arguments. A declared limit, bound or list of keys is put where
@@ -38,7 +38,7 @@ _OF = {  # the arguments of a statistic that may be declared: which argument nam
 
 @dataclass(frozen=True)
 class Declared:
-    """What `dp.protect` was told of a table: limits of one unit, bounds and keys of columns, least units of a group."""
+    """Declarations of a table: limits of one unit, bounds and keys of columns, least units of a group."""
 
     limits: Limits = field(default_factory=Limits)
     columns: Mapping[str, ColumnDefaults] = field(default_factory=dict)
@@ -276,7 +276,7 @@ def beside(first: Table, second: Table) -> Limits:
 
 
 def columns_in_all(tables: Sequence[Table]) -> dict[str, ColumnDefaults]:
-    """What several tables with the same columns declare alike of each column."""
+    """Declarations of each column that several tables with the same columns have alike."""
     return {name: _shared(table.columns[name].defaults for table in tables) for name in tables[0].columns}
 
 

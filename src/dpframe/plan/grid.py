@@ -192,16 +192,16 @@ class Candidates:
 
     @property
     def _shift(self) -> Fraction:
-        """How far `lower` is above the multiple of the step that the first candidate stands for."""
+        """Distance of `lower` from the multiple of the step below it that the first candidate stands for."""
         return Fraction(0) if self.start is None else Fraction(self.lower) - self.start * self.step
 
     @property
     def copies(self) -> int:
-        """How often all candidates together stand in the list."""
+        """Number of entries of all candidates together in the list."""
         return int(self.listed(np.array([0]), np.array([self.count]))[0])
 
     def listed(self, first: Integers, after: Integers) -> Integers:
-        """How often the candidates from the number `first` to before the number `after` stand in the list."""
+        """Number of entries in the list of the candidates from number `first` to before number `after`."""
         return np.asarray(sum(_copies(times) * self._multiples(times, first, after) for times in self.rounder))
 
     def picked(self, first: Integers, after: Integers, places: Integers) -> Integers:
@@ -220,7 +220,7 @@ class Candidates:
         return numbers
 
     def _multiples(self, times: int, first: Integers, after: Integers) -> Integers:
-        """How many numbers from `first` to before `after` stand for a multiple of so many steps."""
+        """Number of candidates from `first` to before `after` that stand for a multiple of so many steps."""
         return (after - 1 + self._turn) // times - (first - 1 + self._turn) // times
 
     @property
@@ -284,7 +284,7 @@ class Candidates:
 
 
 def _copies(times: int) -> int:
-    """How often a number of a kind stands in the list of candidates: numbers that need not be round, four times."""
+    """Number of entries of a candidate of a kind in the list: four for a number that need not be round."""
     return 4 if times == 1 else times
 
 
@@ -302,7 +302,7 @@ def _ladder(least: Fraction, second: int | None) -> tuple[list[Fraction], list[F
 
 
 class Product(StrEnum):
-    """Which product of a unit's sum x and its rows n a second moment adds up; see `plan.moments`."""
+    """A product of a unit's sum x and its rows n that a second moment adds up; see `plan.moments`."""
 
     SQUARE = "square"
     CROSS = "cross"
@@ -314,7 +314,7 @@ class Product(StrEnum):
 
 @dataclass(frozen=True)
 class Moment:
-    """How the products of one unit's partials are made, in integers.
+    """The products of one unit's partials, in integers.
 
     `sums` and `counts` are the keys of the totals whose partials are multiplied. The unit's sum becomes x = ⌊(2·⌊S /
     2^pre⌋ - tilt·n·2^lift) / 2^shift⌋ in [-most, most], and its rows become n = ⌊N / 2^rows_shift⌋ in [0, most_rows].

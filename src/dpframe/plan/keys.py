@@ -133,7 +133,7 @@ class Keys:
 
     @property
     def typed(self) -> str:
-        """How a description names them; the keys themselves stand beside it."""
+        """The name of the keys in a description; the keys themselves stand beside it."""
         return "listed"
 
     @cached_property

@@ -1,4 +1,4 @@
-"""How the released table is laid out."""
+"""The layout of the released table."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Layout:
 
 
 def measured_shape(by: Sequence[str], keys: Keys | None, layout: Layout) -> tuple[int, int]:
-    """How many keys are down and across a crosstab whose margins are measured. Errors: UnsupportedOperation."""
+    """Numbers of keys down and across a crosstab whose margins are measured. Errors: UnsupportedOperation."""
     if keys is None:
         raise UnsupportedOperation(
             "crosstab: margins of cells found in the data would leave out the suppressed ones; list keys={...}."

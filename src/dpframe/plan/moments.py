@@ -46,7 +46,7 @@ _SAFE = 58  # bits of a partial that can be doubled and moved without wrapping
 
 
 class Covers(Enum):
-    """What an interval is about: the noise alone, or the population that the people are a sample of."""
+    """The subject of an interval: the noise alone, or the population that the people are a sample of."""
 
     NOISE = "noise"
     POPULATION = "population"
@@ -57,12 +57,12 @@ class Covers(Enum):
 
     @property
     def margins(self) -> str:
-        """What 95% margins of error are about, after these words: of the noise, or also of sampling."""
+        """The words for 95% margins of error of the noise, or also of sampling."""
         return "of the noise" if self is Covers.NOISE else "for the population, from noise and sampling of people"
 
 
 def read_covers(covers: object) -> Covers:
-    """What intervals are to cover, as typed. Errors: InvalidArgument."""
+    """The typed coverage of intervals. Errors: InvalidArgument."""
     check_choice(covers, tuple(kind.value for kind in Covers), "covers")
     return Covers(covers)
 
@@ -122,7 +122,7 @@ def is_sampled(output: ReleasedColumn, unit_limits: UnitLimits) -> bool:
 
 
 def _word_of(moment: Moment) -> str:
-    """What a second moment is called after the name of its column; groups are counted from 1."""
+    """The name of a second moment after that of its column; groups are counted from 1."""
     return f"{moment.product.value}{moment.place + 1}" if moment.product is Product.BETWEEN else moment.product.value
 
 
@@ -150,7 +150,7 @@ def _of_count(output: ReleasedColumn, unit_limits: UnitLimits) -> list[Total]:
 
 
 def _of_mean(output: ReleasedColumn, unit_limits: UnitLimits) -> list[Total]:
-    """What the sampling variance of a mean needs: nothing where it is a rate and a person has one row in a group.
+    """Totals for the sampling variance of a mean: none where it is a rate and a person has one row in a group.
 
     Bound:  for a rate p, a person adds N <= 1 rows to a group and S of them with the value 1, 0 <= S <= N; both are
             fractions where rows have weights or values are missing. (S - p·N)² is convex in S, so it is at most
@@ -175,7 +175,7 @@ def _is_rate(output: ReleasedColumn, unit_limits: UnitLimits) -> bool:
 
 
 def _shifted(bound: int) -> int:
-    """How many bits a factor loses, so that it is below 2^24."""
+    """Number of bits that a factor loses, so that it is below 2^24."""
     return max(0, bound.bit_length() - _BITS)
 
 
@@ -310,7 +310,7 @@ def influence_total(totals: Sequence[Total], unit_limits: UnitLimits, place: int
 
 
 def _influence(totals: Sequence[Total], rows: int, place: int, unit_limits: UnitLimits) -> Moment:
-    """How the influence of a unit with at most so many rows in a group is made. Errors: InvalidBounds."""
+    """The influence of a unit with at most so many rows in a group, in integers. Errors: InvalidBounds."""
     for total in totals:
         largest = total.grid.magnitude * total.grid.step
         if largest and not Fraction(1, 10**120) <= largest <= 10**120:

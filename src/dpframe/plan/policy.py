@@ -128,7 +128,7 @@ class Policy(Hints):
 
     @property
     def unit(self) -> tuple[str, ...] | Rows | None:
-        """Whose rows they are; None where the file does not say."""
+        """The unit of the rows; None where the file does not say it."""
         return self._value("unit")
 
     @property
@@ -138,14 +138,14 @@ class Policy(Hints):
 
     @property
     def people(self) -> str | None:
-        """What the units are called; None where the file does not say."""
+        """The name of the units; None where the file does not say it."""
         return self._value("people")
 
     def _value(self, name: str) -> Any | None:
         return self.entries[name].value if name in self.entries else None
 
     def lock(self) -> Lock:
-        """What the file says of a whole table."""
+        """The entries of the file about a whole table."""
         limits = [
             Limits(**{n: e.value for n, e in self.entries.items() if n in LIMITS and e.default is default})
             for default in (False, True)
@@ -165,7 +165,7 @@ class Policy(Hints):
         )
 
     def whose(self, unit: Any, neighbors: str | None, people: str | None) -> tuple[Any, str | None, str | None]:
-        """Whose rows they are: what the file says, and what was typed where it says nothing.
+        """The unit of the rows: that of the file, or the typed one where the file has none.
 
         Input:  unit, neighbors, people: as typed
         Errors: PolicyExceeded

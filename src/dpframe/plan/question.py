@@ -68,7 +68,7 @@ class Question:
 
     @property
     def tables_asked(self) -> Fields:
-        """What a question about several tables adds to the description of a question, by name; no data."""
+        """Fields that a question about several tables adds to the description of a question, by name; no data."""
         return {}
 
     @property
@@ -78,7 +78,7 @@ class Question:
 
     @property
     def tables_in_words(self) -> str:
-        """Which tables are released and how they share the price, in words; empty for a single table."""
+        """The released tables and their parts of the price, in words; empty for a single table."""
         return ""
 
     @property
@@ -179,7 +179,7 @@ class Question:
 
     @property
     def auto(self) -> Auto | None:
-        """How the release is to choose limits; None if it is not, or has chosen them."""
+        """The dp.Auto that chooses limits; None if there is none, or it has chosen them."""
         return self.table.limits.and_also(self.given).auto if self.chosen is None else None
 
     @cached_property
@@ -229,7 +229,7 @@ class Question:
 
     @property
     def cells(self) -> int | None:
-        """How many groups the table has; None if they are not listed."""
+        """Number of groups of the table; None if they are not listed."""
         return 1 if not self.by else None if self.keys is None else self.keys.size
 
     @cached_property
@@ -238,7 +238,7 @@ class Question:
         return self._under(self.limits)
 
     def limits_on(self, total: Total) -> FieldDict:
-        """What a certificate says a total's sensitivity follows from: limits of one unit, and the number of entries."""
+        """Certified facts behind a total's sensitivity: limits of one unit, and the number of entries."""
         under, moment = self._under(total.limits or self.limits), total.moment
         if moment is not None:
             groups = moment.others if total.between_groups else max(moment.most_groups, 1)
@@ -417,7 +417,7 @@ class Question:
 
     @property
     def rounds(self) -> int:
-        """How many rows each group has in the released table: more than one for top_k."""
+        """Number of rows of each group in the released table: more than one for top_k."""
         return max((m.rounds for output in self.outputs for _, m in output.totals), default=1)
 
     @property
@@ -437,7 +437,7 @@ class Question:
 
     @cached_property
     def shape(self) -> tuple[int, int] | None:
-        """How many keys are down and across a crosstab whose margins are measured; None for other questions."""
+        """Numbers of keys down and across a crosstab whose margins are measured; None for other questions."""
         if not self.layout.measured:
             return None
         if self.undecided or self.table.limits.auto is not None:

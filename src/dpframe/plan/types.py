@@ -340,7 +340,7 @@ def ticks(value: object, dtype: DType, what: str) -> int:
 
 
 def ticks_of_a_second(dtype: DType) -> int | None:
-    """How many ticks of a type of times make a second; 0 for dates, and None for types that are no times."""
+    """Number of ticks of a type of times in a second; 0 for dates, and None for types that are no times."""
     family = kind(dtype)
     if family not in TIMES:
         return None
@@ -348,7 +348,7 @@ def ticks_of_a_second(dtype: DType) -> int | None:
 
 
 def ticks_of_a_day(dtype: DType) -> int:
-    """How many ticks of a type of times make a day: one of a date."""
+    """Number of ticks of a type of times in a day: one of a date."""
     return 1 if kind(dtype) == Kind.DATE else 86_400 * TICKS[time_unit(dtype)]
 
 
@@ -519,7 +519,7 @@ _CAST = {"integer": "int64", "float": "float64"}  # what to type for a kind that
 
 
 def cast_to(source: DType, *kinds: str) -> str:
-    """What to type where a column of one of some kinds is needed, as the end of a message."""
+    """A line to type where a column of one of some kinds is needed, as the end of a message."""
     typed = [repr(_CAST.get(name, name)) for name in kinds if name in _MAY_CONVERT.get(kind(source), set())]
     if typed:
         others = f", or to {' or '.join(typed[1:])}" if typed[1:] else ""

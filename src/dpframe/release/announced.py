@@ -1,4 +1,4 @@
-"""What is told of releases while they run: log records of the logger `dpframe`, and callbacks for metrics."""
+"""Events of releases while they run: log records of the logger `dpframe`, and callbacks for metrics."""
 
 from __future__ import annotations
 

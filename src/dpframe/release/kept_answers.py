@@ -53,19 +53,19 @@ def described_correction(
 
 
 def said_of(corrects: Correction | None) -> dict[str, str]:
-    """What a privacy statement says of a correction."""
+    """Words of a privacy statement about a correction."""
     return {} if corrects is None else {"corrects": f"Takes the place of {corrects.name!r}: {corrects.because}"}
 
 
 class Shown(TypedDict, total=False):
-    """How a stored table is shown: rows of columns that are missing, see `Release.fill`, and decimals in files."""
+    """The form in which a stored table is shown: rows of missing columns, see `Release.fill`, and decimals in files."""
 
     missing: Mapping[str, Sequence[int]]
     decimals: Mapping[str, int]
 
 
 def shown_of(release: object) -> Shown:
-    """What is kept with an answer of how it is shown; {} for kinds that hide no number.
+    """The form that is kept with an answer; {} for kinds that hide no number.
 
     Who reads it by name alone has neither the question nor the noise that this follows from. It follows from released
     numbers, so keeping it tells nothing more.
@@ -125,7 +125,7 @@ class KeptAnswer(Exports):
 
     @property
     def _notes(self) -> Sequence[str]:
-        """What a test, a correction or a later release says of it."""
+        """Notes of a test, a correction or a later release about it."""
         return [self._statement[key] for key in ("test", "corrects", "superseded") if key in self._statement]
 
 

@@ -195,7 +195,7 @@ def _means(moments: Moments, rows: float, names: Iterable[str]) -> tuple[dict[st
 
 
 def _deviations(moments: _OfMoments, plan: NoisePlan, rows: float) -> float:
-    """How many standard deviations bounds reach on either side, so that the noise is no longer what matters.
+    """Number of standard deviations that bounds reach on either side, so that the noise is no longer what matters.
 
     With n people, and columns clipped at c deviations, a standardised coefficient has noise of about c²·λ/n, where λ is
     the noise of a product relative to the widths. Its sampling error is about 1/√n. So the noise is a part κ of the

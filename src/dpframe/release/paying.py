@@ -37,7 +37,7 @@ _PENDING: dict[str, Naming] = {"refuse": {}, "retry": {"retry": True}, "wait": {
 
 
 def read_pending(on_pending: object) -> Naming:
-    """What is done about a name that was charged and has no answer. Errors: InvalidArgument."""
+    """The rule for a name that was charged and has no answer. Errors: InvalidArgument."""
     check_choice(on_pending, tuple(_PENDING), "on_pending")
     return _PENDING[str(on_pending)]
 
@@ -112,7 +112,7 @@ def subject_of(question: Question) -> str:
 
 
 def under_policy(questions: Iterable[Question], account: Account, cost: Loss) -> FieldDict:
-    """What a charge says of the policy files that its questions are under, after their caps were held.
+    """Fields of a charge about the policy files of its questions, after their caps were held.
 
     Output: {"policies": [{"file": ..., "sha256": ...}, ...]}, in which the hashes of files of keys and the caps that
             the budget holds follow; empty without a policy

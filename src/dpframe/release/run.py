@@ -98,7 +98,7 @@ def bought(question: Question, price: Price) -> tuple[Price, NoisePlan]:
 
 
 def _normal(questions: Sequence[PricedQuestion]) -> Normal | None:
-    """What is known of questions besides their price; None if one is made of parts that depend on earlier answers."""
+    """Facts of questions besides their price; None if one is made of parts that depend on earlier answers."""
     squares = [None if question.undecided else plan.mu_squared for question, plan in questions]
     if None in squares:
         return None
@@ -191,7 +191,7 @@ def _as_chosen(questions: Sequence[PricedQuestion], stored: Fields, price: Price
 
 
 def _filed(stored: Fields, number: int) -> Filed:
-    """What was kept with a charge beside the statements, for the question at this place."""
+    """Things that were kept with a charge beside the statements, for the question at this place."""
     return Filed(stored.get("certificate"), number, stored.get("run"))
 
 
@@ -276,7 +276,7 @@ def _statement(pair: PricedQuestion, why: Derivation, account: Account, receipt:
 
 
 def _covered(question: Question) -> dict[str, str]:
-    """What the intervals are about, where that is more than the noise."""
+    """The coverage of the intervals, where they are about more than the noise."""
     return {} if question.covers is Covers.NOISE else {"intervals": question.covers.label(0.95)}
 
 

@@ -109,7 +109,7 @@ class _Chain:
     # Sensitivities
 
     def sensitivity(self, name: str) -> Sensitivity:
-        """How far one unit moves a total (units of its integer)."""
+        """The distance by which one unit moves a total (units of its integer)."""
         total = self._totals[name]
         kind = total["kind"]
         if kind not in _RULES:
@@ -201,7 +201,7 @@ class _Chain:
         return self.pure(self._in_scales(facts), 1, real=facts["law"] == "laplace")
 
     def _in_scales(self, facts: Facts) -> Fraction:
-        """How far one unit moves what is measured, in units of its scale.
+        """The distance by which one unit moves the measured number, in units of its scale.
 
         A unit moves what is released or the rest of it; or both, where the total itself decides what is released.
         """

@@ -23,7 +23,7 @@ from dpframe.usage import Examples, Hints, NoNumber
 
 
 class Cells(TypedDict, total=False):
-    """What a question says of the cells of its table, as `Question` has it."""
+    """The statistic of the cells of a question's table, as `Question` has it."""
 
     layout: Layout
     other: Key | None

@@ -1,4 +1,4 @@
-"""What is moved from an allowance: to another one of the same budget, or back to the budget when it is closed.
+"""Moves of losses from an allowance: to another one of the same budget, or back to the budget when it is closed.
 
 A move is two entries of one transaction: a charge within the allowance that gives, and a transfer to the one that
 receives or to the budget. Versions of dpframe that do not know transfers spend less by the first and ignore the second.
@@ -110,7 +110,7 @@ def _move(
 
 
 def _share(budget: account.Budget, record: Record) -> Share:
-    """What a budget counts for an allowance."""
+    """The part of a budget that is counted for an allowance."""
     share = Share.of(budget._accountant, record.opening)
     for entry in record.entries:
         share = share.after(entry)
@@ -123,7 +123,7 @@ def _held(opening: Entry) -> dict[str, Any]:
 
 
 def _spender(opening: Entry) -> dict[str, str]:
-    """Whose sum a move changes."""
+    """The spender whose sum a move changes."""
     return {} if opening.spender is None else {"spender": opening.spender}
 
 

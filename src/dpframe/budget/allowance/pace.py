@@ -51,7 +51,7 @@ class Pace:
 
     @property
     def word(self) -> str:
-        """What one period is called in a message."""
+        """The word for one period in a message."""
         return "month" if self.periods.months == 1 else "period" if self.periods.months else "night"
 
     @property
@@ -117,7 +117,7 @@ def planned(
 
 @dataclass(frozen=True)
 class Record:
-    """What the entries of an allowance say of it: its releases, and what was moved to it and from it.
+    """Entries of an allowance: its releases, and moves to it and from it.
 
     Input:  opening: the charge that opened it; entries: the charges and the transfers about it, oldest first
     """

@@ -238,7 +238,7 @@ class Allowance(PaidBy):
         return close(self._budget, self._opening)
 
     def forecast(self) -> Forecasts:
-        """How long the budget lasts; see `Budget.forecast`."""
+        """Forecast of the day on which the allowance is spent; see `Budget.forecast`."""
         return self._budget.forecast()
 
     def __repr__(self) -> str:

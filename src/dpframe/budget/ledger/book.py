@@ -275,7 +275,7 @@ class LedgerBook:
             return failures_of(connection.execute(FAILURES, {"b": self._name}).one())
 
     def subjects(self, subject: str) -> tuple[str | None, list[str]]:
-        """Whose privacy the budget is about, and the other budgets of the ledger that are about these."""
+        """The unit that the budget protects, and the other budgets of the ledger for the same unit."""
         with self._reading() as connection:
             subjects = {row.name: row.subject for row in connection.execute(SUBJECTS)}
         own, unit = subjects.pop(self._name, None), subject.rpartition(", ")[0]

@@ -223,7 +223,7 @@ def _limits(connection: sa.Connection) -> dict[str, Loss]:
 
 
 def _losses(connection: sa.Connection, missing: dict[str, str] | None, lost: Lost) -> dict[str, Loss]:
-    """What is counted as lost for each budget. Errors: LedgerDamaged, InvalidArgument."""
+    """The loss that is counted as lost for each budget. Errors: LedgerDamaged, InvalidArgument."""
     limits, went = _limits(connection), _moved(connection)
     unsure = list(limits) if missing is None else [name for name in limits if name in missing]
     if lost is None and (missing or missing is None):
@@ -381,7 +381,7 @@ def _is_free(target: Store) -> bool:
 
 
 def _moved(connection: sa.Connection) -> dict[str, str]:
-    """Where each budget of a ledger went, if its last entry says that it was moved."""
+    """The new place of each budget of a ledger, if its last entry says that it was moved."""
     last = sa.and_(BUDGETS.c.name == ENTRIES.c.budget, BUDGETS.c.number == ENTRIES.c.number)
     query = sa.select(ENTRIES.c.budget, ENTRIES.c.body).join(BUDGETS, last).where(MOVED)
     return {row.budget: str(json.loads(row.body)["to"]) for row in connection.execute(query)}

@@ -336,7 +336,7 @@ class SqliteStore(Store):
                 )
 
     def damage(self) -> str | None:
-        """What SQLite finds wrong with the pages of the file."""
+        """The damage that SQLite finds in the pages of the file."""
         with self.transaction() as connection:
             found = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()
         return None if found == "ok" else str(found)

@@ -301,7 +301,7 @@ class Store:
         """Check that the last transaction on a budget was written as a whole. Errors: LedgerDamaged."""
 
     def damage(self) -> str | None:
-        """What the database says of its own files, if they are damaged."""
+        """The damage that the database reports of its own files, if there is any."""
         return None
 
     def _one_at_a_time(self, connection: sa.Connection) -> None:

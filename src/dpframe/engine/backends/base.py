@@ -176,7 +176,7 @@ class Backend(ABC):
         return self.collect(frames)
 
     def reached(self, table: Callable[[], Any]) -> Reached:
-        """What answers for a table. Input: table: gives the table, of which nothing is asked."""
+        """The server or file that answers for a table. Input: table: gives the table, of which nothing is asked."""
         return Reached(self.name)
 
     def try_threads(self, data: Data) -> None:

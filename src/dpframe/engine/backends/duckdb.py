@@ -199,7 +199,7 @@ class _DuckDB(TextSqlBackend):
 
 
 def _beside(rows: DuckDBPyRelation, sql: str) -> DuckDBPyRelation | None:
-    """What SQL gives on the connection of a relation.
+    """The relation of a text of SQL on the connection of another relation.
 
     DuckDB 1 makes a view of the relation for it in the user's own database, and leaves it there: drop it again.
     """

@@ -156,7 +156,7 @@ class Dialect:
         return text.hexdigest("md5")
 
     def apply(self, value: ibis.Value, function: CellFunction) -> ibis.Value:
-        """What a function makes of the cells of a column; see `Backend`.
+        """The result of a function of the cells of a column; see `Backend`.
 
         Errors: UnsupportedOperation for a function that nobody has tried on this database
         """

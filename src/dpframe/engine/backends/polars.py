@@ -190,7 +190,7 @@ _PLAINLY: dict[str, Any] = {"engine": "in-memory", "optimizations": pl.QueryOptF
 
 
 def applied(value: pl.Expr, function: CellFunction) -> pl.Expr:
-    """What a function makes of the cells of a column."""
+    """The result of a function of the cells of a column."""
     text = value.str
     match function:
         case Cased(capital):

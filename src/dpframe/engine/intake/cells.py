@@ -51,7 +51,7 @@ def each(reader: Callable[[Cell], T], cells: Iterable[Cell]) -> list[T | None]:
 
 @contextlib.contextmanager
 def signals() -> Iterator[list[BaseException]]:
-    """What handlers of signals raise while the block runs. Python delivers signals to the main thread alone.
+    """Exceptions of signals' handlers while the block runs. Python delivers signals to the main thread alone.
 
     Engines put another exception in the place of such a one, or drop it.
     """

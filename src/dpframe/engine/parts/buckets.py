@@ -81,7 +81,7 @@ def set_most(memory: int | None) -> None:
 
 
 def _rows_of_a_part(question: Question) -> int:
-    """How many rows fit into memory at once; rows at candidates and distinct values take twice as much."""
+    """Number of rows that fit into memory at once; rows at candidates and distinct values take twice as much."""
     numbers = len(question.read)
     wide = 1 if all(allotment.total.additive for allotment in question.read) else 2
     memory = min(_USUAL, _address_space(), _container()) if _most is None else _most

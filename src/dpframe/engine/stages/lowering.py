@@ -1,4 +1,4 @@
-"""How an expression becomes columns: each operation is computed once, and is stated once in a query.
+"""Compiling an expression to columns: each operation is computed once, and is stated once in a query.
 
 An engine's query is a tree. Where an operation reads its operand twice, the operand's whole expression would stand
 there twice, and that of its operand four times. So such an operand becomes a column of its own, and so does an
@@ -32,7 +32,7 @@ _TRIED = 8  # operations of a chain of whole numbers whose results are tried tog
 
 @dataclass
 class _Value:
-    """What a node is compiled to."""
+    """A compiled node."""
 
     expr: nw.Expr
     domain: ColumnDomain
@@ -112,7 +112,7 @@ class Lowering(Columns):
                     pending.append(arg)
 
     def _value(self, node: Node) -> _Value:
-        """What a node is compiled to. A node that stands in several places is compiled once."""
+        """A compiled node. One that stands in several places is compiled once."""
         if id(node) not in self._done:
             self._done[id(node)] = (node, self._compiled(node))
         value = self._done[id(node)][1]

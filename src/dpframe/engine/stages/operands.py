@@ -145,12 +145,12 @@ class Columns:
         return self.applied(value, Part(dtype, part))
 
     def of_text(self, value: nw.Expr, function: Cased | Replaced | Piece | Stripped | Search) -> nw.Expr:
-        """What a function makes of a text; a text in the form in which the rows hold texts."""
+        """The result of a function of a text; a text in the form in which the rows hold texts."""
         found = self.applied(self.read(value), function)
         return self.held(found) if function.result == "string" else found
 
     def applied(self, value: nw.Expr, function: CellFunction, form: tuple[str, str] | None = None) -> nw.Expr:
-        """What a function makes of a value. With `form`, a text that does not have the form is null."""
+        """The result of a function of a value. With `form`, a text that does not have the form is null."""
         return self._through(value, lambda frame, a, b: self.engine.apply(frame, a, function, b), form)
 
     def ending(self, value: nw.Expr, offset: int, length: int) -> nw.Expr:

@@ -1,4 +1,4 @@
-"""What becomes of rows beyond limits, and of values beyond bounds, in each released column.
+"""Rows beyond limits, and values beyond bounds, in each released column, and what becomes of them.
 
 Whether a table has any is a fact about its rows, which nobody has paid for. So a sentence says what would become of
 them. It follows from the question alone.
@@ -27,7 +27,7 @@ _ONE = Limits(1).typed
 
 @dataclass(frozen=True)
 class Beyond:
-    """What a released column leaves out: the limits beyond which rows count less, and bounds of the values it reads.
+    """The losses of a released column: the limits beyond which rows count less, and bounds of the values it reads.
 
     `total` says whether it is a count or a sum, which gets smaller; other statistics lean. `clipped` has lines such as
     "spend beyond [0, 100]", `before` what clipped values before the question: a policy file, a feature of units.
@@ -41,7 +41,7 @@ class Beyond:
 
 
 def beyond(question: Question) -> tuple[Beyond, ...]:
-    """What each released column of a question leaves out."""
+    """The limits and bounds beyond which each released column of a question leaves something out."""
     table, aggregates = question.table, dict(question.aggregates)
     filters = tuple(dict.fromkeys(_clipped_in_filters(question.step)))
     found = []
@@ -98,7 +98,7 @@ def _all_of(step: Step) -> Iterator[Step]:
 
 
 def _clipped_in_filters(step: Step) -> Iterator[str]:
-    """What clipped the values that conditions of filters read."""
+    """Bounds that clipped the values which conditions of filters read."""
     for earlier in _all_of(step):
         if isinstance(earlier, Filter) and earlier.parent is not None:
             columns = earlier.parent.table.columns

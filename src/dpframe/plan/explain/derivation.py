@@ -31,7 +31,7 @@ from dpframe.usage import Hints
 
 @dataclass(frozen=True)
 class Derivation(Hints):
-    """How the sensitivity of each noisy total follows from the steps; prints as text, and as HTML in a notebook.
+    """The derivation of each noisy total's sensitivity from the steps; prints as text, and as HTML in a notebook.
 
     `steps` has (line, what one unit has after it, what is known of the columns it wrote); `keys` says which groups
     appear; `totals` has (name, total, bounds and where they come from, l0, l1, l2, linf); `typed` has the lines of
@@ -191,7 +191,7 @@ def limits_in_words(limits: Limits) -> str:
 
 
 def _declared(question: Question) -> str:
-    """What of a question's arguments is as the table declares it, after a semicolon; empty where nothing is."""
+    """Arguments of a question that are as the table declares them, after a semicolon; empty where there are none."""
     table, levels = question.table, () if question.keys is None else question.keys.levels
     given = vars(question.given).items()
     limits = {name: limit for name, limit in given if limit is not None and limit == getattr(table.defaults, name)}
@@ -217,7 +217,7 @@ def _least(table: Table) -> list[int | None]:
 
 
 def _said_in(table: Table, name: str, limit: object) -> str:
-    """Where a limit of a question comes from: a policy file, or the line that declared it."""
+    """The origin of a limit of a question: a policy file, or the line that declared it."""
     for lock in table.locks:
         said = (lock.min_units, lock.default_min_units)
         if limit in (said if name == "min_units" else (getattr(lock.limits, name), getattr(lock.defaults, name))):
@@ -281,7 +281,7 @@ def _columns_in_words(step: Step) -> str:
 
 
 def _known(column: Column) -> str:
-    """What is known of the values of a column, and what is declared of it."""
+    """Known and declared facts of the values of a column."""
     domain, declared, parts = column.domain, column.defaults, []
     if domain.bounds is not None:
         times = kind(domain.dtype) in TIMES
@@ -322,7 +322,7 @@ def _open(question: Question, total: Total) -> bool:
 
 
 def open_bounds_of(question: Question, total: Total) -> Auto | None:
-    """How the release is to choose the bounds of a total's column; None if it is not."""
+    """The dp.Auto that chooses the bounds of a total's column; None if they are not chosen."""
     choices = {question.table.columns[name].id: auto for name, auto in question.open_bounds.items()}
     return (
         None

@@ -1,4 +1,4 @@
-"""Which groups a question releases, and which rows count in none of them, in sentences."""
+"""Groups that a question releases, and rows that count in none of them, in sentences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LARGEST = (
 
 
 def released_groups(question: Question) -> str:
-    """Which groups are released, by which rule, and which rows are in none of them because of null."""
+    """Released groups, the rule that releases them, and the rows that are in none of them because of null."""
     return f"{_rule(question)}{_nulls(question)}"
 
 
@@ -37,7 +37,7 @@ def _rule(question: Question) -> str:
 
 
 def _fewest(question: Question) -> str:
-    """Which groups are too small to be released whatever the noise is, after a space; empty where none is."""
+    """Groups that are too small to be released whatever the noise is, after a space; empty where there are none."""
     if question.min_units is None:
         return ""
     unit = f"{question.min_units} units" if question.table.unit else f"as many rows as {question.min_units} people have"
@@ -45,7 +45,7 @@ def _fewest(question: Question) -> str:
 
 
 def _nulls(question: Question) -> str:
-    """What becomes of rows with null in a column of keys, after a space; empty where no row is left out for null."""
+    """The fate of rows with null in a column of keys, after a space; empty where no row is left out for null."""
     if question.layout.is_description:
         return " Null and NaN count as missing, and are in no other number."
     gaps, binned = _gaps(question)
@@ -108,7 +108,7 @@ def _key_rule(question: Question) -> str:
 
 
 def _shares(question: Question) -> str:
-    """How the price is split over cells and measured margins, for each kind of noise."""
+    """The split of the price over cells and measured margins, for each kind of noise."""
     if len(question.allotments) == 1:
         return "Margins are not worth measuring in a table of this shape: they are derived from the cells."
     parts = [(allotment.total.merged or "cells", allotment) for allotment in question.allotments]

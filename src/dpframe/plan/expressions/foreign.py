@@ -169,7 +169,7 @@ class Reader(NamedTuple):
 
 
 def tree_of(expr: pl.Expr) -> Tree:
-    """What Polars writes down of an expression. Errors: UnsupportedOperation."""
+    """An expression as Polars writes it down. Errors: UnsupportedOperation."""
     try:
         return json.loads(expr.meta.serialize(format="json"))
     except RecursionError:
@@ -189,7 +189,7 @@ def _fills_nan(choice: Tree, filler: Tree | None) -> bool:
 
 
 def _filler_of(tree: Tree) -> Tree | None:
-    """What `fill_null` of a constant fills in; None for another expression."""
+    """The constant of a `fill_null`; None for another expression."""
     match tree:
         case {"Function": {"input": [_, filler], "function": "FillNull"}} if _is_constant(filler):
             return filler
@@ -298,7 +298,7 @@ def _of_ascii(pattern: Any, literal: bool = False) -> Any:
 
 
 def _pairs(old: list[Any], new: list[Any]) -> dict[Any, Any]:
-    """What takes the place of what; one value may take the place of several."""
+    """New values by old ones; one value may take the place of several."""
     if len(new) not in (1, len(old)):
         raise _unknown("a list of other values that is not as long as the first")
     return dict(zip(old, new if len(new) == len(old) else new * len(old), strict=True))

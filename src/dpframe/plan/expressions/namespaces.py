@@ -16,7 +16,7 @@ from dpframe.usage import Hints, check_flags, read_whole
 
 
 class Called(Protocol):
-    """What a namespace needs of the expression that it stands at."""
+    """The part of an expression that its namespaces need."""
 
     def _call(self, operation: str, *others: object, **options: Any) -> Self: ...
 
@@ -125,7 +125,7 @@ class TextNamespace(Hints, Generic[E]):
         return self._expr._call(call, pattern=found, group=number)
 
     def count_matches(self, pattern: str, *, literal: bool = False, regex: bool | None = None) -> E:
-        """How often some characters, or matches of a pattern, stand one behind the other in a text."""
+        """Number of times that some characters, or matches of a pattern, stand one behind the other in a text."""
         call = "str.count_matches"
         return self._expr._call(call, pattern=_never_empty(_looked_for(pattern, call, literal, regex), call))
 

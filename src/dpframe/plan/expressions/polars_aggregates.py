@@ -166,7 +166,7 @@ def _refused(tree: Tree) -> UnsupportedOperation:
 
 
 def _word(tree: Tree) -> tuple[str, Tree]:
-    """What Polars calls the outermost operation, and what it is of; an empty text for a column."""
+    """The name that Polars has for the outermost operation, and its operand; an empty text for a column."""
     match tree:
         case {"Agg": agg}:
             ((name, inner),) = agg.items()

@@ -79,7 +79,7 @@ def _whole(decimals: int = 0) -> Possible:
 
 
 def _held(domain: ColumnDomain, result: ColumnDomain) -> Possible | None:
-    """What a value can be once it is of the type of a result: a whole number as a float, or a value as it is."""
+    """Possible values once they are of the type of a result: a whole number as a float, or a value as it is."""
     possible = domain.possible
     if kind(result.dtype) != Kind.FLOAT or kind(domain.dtype) not in (Kind.INTEGER, Kind.BOOLEAN):
         return possible

@@ -116,7 +116,7 @@ _Place = tuple[int, Chars]  # a set at its place in a pattern
 
 @dataclass(frozen=True)
 class _Places:
-    """Where a match of a part begins and ends, and whether it may be empty."""
+    """The places at which a match of a part begins and ends, and whether it may be empty."""
 
     empty: bool
     first: list[_Place]

@@ -69,7 +69,7 @@ class Pattern(str):
 
     @property
     def tree(self) -> Part:
-        """What was read."""
+        """The parts that were read."""
         return _parsed(str(self))
 
     @property
@@ -110,7 +110,7 @@ class Pattern(str):
 
 
 class Task(StrEnum):
-    """What is asked of the matches of a pattern in a text."""
+    """A question about the matches of a pattern in a text."""
 
     CONTAINS = "contains"
     EXTRACT = "extract"
@@ -135,7 +135,7 @@ class Search:
 
 
 class Ends(StrEnum):
-    """Where a text is stripped, as the end of the method's name."""
+    """The side at which a text is stripped, as the end of the method's name."""
 
     BOTH = ""
     START = "_start"
@@ -143,7 +143,7 @@ class Ends(StrEnum):
 
 
 class _OutsideError(Exception):
-    """What is not in this part of regular expressions, in words."""
+    """A sign outside of this part of regular expressions, in words."""
 
 
 _SIGNS = frozenset(r"\.^$*+?{}[]()|")

@@ -1,4 +1,4 @@
-"""What the rules of all row operations share: an operation, what it refuses, and bounds of floats."""
+"""The common parts of the rules of all row operations: an operation, its refusals, and bounds of floats."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ Image = Callable[[Applied, ColumnDomain], Possible | None]
 
 @dataclass(frozen=True)
 class Operation:
-    """How an operation is written, and the rule that gives the domain of its result or refuses its arguments."""
+    """A written operation, and the rule that gives the domain of its result or refuses its arguments."""
 
     text: str  # a format string over the arguments' texts ({0}, {1}, {all}, {last}) and the options
     rule: Rule

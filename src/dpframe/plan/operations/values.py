@@ -135,7 +135,7 @@ def _signed(column: ColumnDomain) -> bool:
 
 
 def _comparison(families: set[str], *, texts: bool) -> str:
-    """What to type to compare values of two families, as the end of a message; `texts`: whether a column has texts."""
+    """A line to type that compares values of two families, to end a message; `texts`: whether a column has texts."""
     if Kind.STRING in families and families & set(NUMBERS):
         return " Cast one before, as in dp.col('x').cast('float64')."
     kinds = sorted(families & {*TIMES, "boolean"})

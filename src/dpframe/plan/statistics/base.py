@@ -1,4 +1,4 @@
-"""What an aggregate is, and the released column that follows from its noisy totals."""
+"""Aggregates, and the released column that follows from the noisy totals of each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dpframe.usage import Hints, NoNumber
 
 
 class Formula(StrEnum):
-    """How a released column follows from its totals. Each formula has an estimator in `release.estimators`."""
+    """A rule by which a released column follows from its totals. Each has an estimator in `release.estimators`."""
 
     COUNT = "count"
     MISSING = "missing"
@@ -44,7 +44,7 @@ class Formula(StrEnum):
 
 @dataclass(frozen=True)
 class Regressors:
-    """What the moments of a regression are of: columns with their bounds, the outcome last, and the coefficients.
+    """The subject of a regression's moments: columns with their bounds, the outcome last, and the coefficients.
 
     `same` has groups of columns of which a row has at most one true. `entries` are the names and totals of the moments.
     """
@@ -190,7 +190,7 @@ class Aggregate(NoNumber):
 
     @property
     def words(self) -> str:
-        """What it is, as people say it: "mean of spend"."""
+        """The statistic as people say it: "mean of spend"."""
         raise NotImplementedError
 
     @property

@@ -70,7 +70,7 @@ class Step:
 
     @property
     def effect_facts(self) -> Mapping[str, Any]:
-        """What else a certificate says of what the step does to rows."""
+        """Further fields of a certificate about the effect of the step on rows."""
         return {}
 
     @property

@@ -117,7 +117,7 @@ class Join(Step):
 
     @property
     def call(self) -> str:
-        """How errors call it."""
+        """The name of the call in errors."""
         return f"join(on={list(self.on)!r})"
 
     @cached_property
@@ -264,7 +264,7 @@ class JoinProtected(Step):
 
     @property
     def call(self) -> str:
-        """How errors call it."""
+        """The name of the call in errors."""
         return f"join(on={list(self.on)!r})"
 
     @cached_property
@@ -417,7 +417,7 @@ class Concat(Step):
 
 
 def _role(table: Table, column: Column) -> int | None:
-    """Which of the identifying columns a column is."""
+    """The place of a column among the identifying ones; None for others."""
     return next((i for i, unit in enumerate(table.unit) if unit.id == column.id), None)
 
 

@@ -227,7 +227,7 @@ class PerUnit(Step):
         ).with_defaults({name: before[column].defaults for name, column in picked.items()})
 
     def _clip(self, name: str, aggregate: Aggregate) -> str:
-        """What clips a feature: a policy file that limits rows, or bounds that were typed; empty if nothing does."""
+        """The rule that clips a feature: a policy file that limits rows, or typed bounds; empty without one."""
         locked = [lock.file for lock in self.before.table.locks if lock.limits.max_rows]
         if locked and isinstance(aggregate, (Count, CountDistinct, Sum)):
             return locked[0]

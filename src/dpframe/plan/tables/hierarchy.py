@@ -143,7 +143,7 @@ class Hierarchy(Question):
 
     @cached_property
     def bounds(self) -> tuple[Sensitivity, ...]:
-        """How far one unit moves the totals of each level, from the root (units of the totals' integer).
+        """The distance by which one unit moves the totals of each level, from the root (units of the totals' integer).
 
         Bound:  a unit's rows are limited in the leaves, and `node_limits` says what follows for a level above; the rest
                 is the bound of a count or sum by group
@@ -169,7 +169,7 @@ class Hierarchy(Question):
 
     @property
     def bits(self) -> int:
-        """How many bits below the grid step the noisy totals have: always 20 for counts, so that rounding is small."""
+        """Number of bits of the noisy totals below the grid step: always 20 for counts, so that rounding is small."""
         total = self.leaf.total
         return FRACTION_BITS if total.counts_rows else total.fraction
 

@@ -45,7 +45,7 @@ class Tables:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many keys each column has."""
+        """Number of keys of each column."""
         return tuple(map(len, self.levels))
 
     def names(self, part: Attributes) -> Names:
@@ -68,7 +68,7 @@ class Tables:
         )
 
     def layout(self, table: Attributes) -> Layout:
-        """How a marginal is laid out: the last column across, with margins."""
+        """The layout of a marginal: the last column across, with margins."""
         return Layout("crosstab", self.names(table)[-1:], margins=True) if len(table) > 1 else Layout()
 
 
@@ -85,7 +85,7 @@ class Marginals(Question):
 
     @property
     def tables_in_words(self) -> str:
-        """How many marginals are released, and how the price is split over their interactions."""
+        """The released marginals, and the split of the price over their interactions, in words."""
         whole, by_size = sum(allotment.share for allotment in self.allotments), dict[int, float]()
         for allotment in self.allotments:
             ways = len(allotment.total.among)

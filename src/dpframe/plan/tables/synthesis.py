@@ -47,12 +47,12 @@ class SyntheticColumn:
 
     @property
     def precisions(self) -> tuple[Any, ...]:
-        """How finely values may be given, from coarse to fine: windows of time, or decimals. Finer values come last."""
+        """Precisions of the values, from coarse to fine: windows of time, or decimals. Finer values come last."""
         return precisions(self.dtype)
 
 
 def precisions(dtype: DType) -> tuple[Any, ...]:
-    """How finely the values of a type may be given, besides as they are; empty where this is not asked.
+    """Precisions that the values of a type may have; empty for a type of which this is not asked.
 
     >>> import narwhals as nw
     >>> precisions(nw.Date()), precisions(nw.Float64()), precisions(nw.Int64())
@@ -72,7 +72,7 @@ def precisions(dtype: DType) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class LinkedRows:
-    """How synthetic rows belong to synthetic units.
+    """The rows of synthetic units.
 
     `rows` is the column of the question with the number of rows of a row's unit. `ids` are the columns that say whose
     row it is. Columns in `same` have one value in all rows of a unit.
@@ -115,7 +115,7 @@ class Synthesis(Marginals):
 
     @property
     def tables_in_words(self) -> str:
-        """How synthetic rows come about."""
+        """The making of synthetic rows, in words."""
         rows = "the noisy number of rows" if self.rows is None else f"{self.rows:,}"
         target = "" if self.target is None else f" Tables that have {self.target!r} count four times as much."
         added = f" How finely values are given is measured for {counted(len(self.hints), 'column')}." * bool(self.hints)
@@ -139,7 +139,7 @@ class Synthesis(Marginals):
 
     @cached_property
     def one_table(self) -> Total:
-        """What one unit moves in any one table of rows by some of the columns.
+        """The total of any one table of rows by some of the columns, as one unit moves it.
 
         Bound:  the weights of a unit add up to K = max_rows at most, whatever cells its rows are in: in L1 a table
                 moves by K. In L2 it moves by K at most, where all rows are in one cell. When a unit is exchanged,

@@ -21,7 +21,7 @@ def is_whole(column: Column) -> bool:
 
 
 class TotalKind(StrEnum):
-    """How a total is added up: see `Total`."""
+    """The way in which a total is added up: see `Total`."""
 
     ROWS = "rows"
     VALUES = "values"
@@ -44,7 +44,7 @@ class TotalKind(StrEnum):
 
 @dataclass(frozen=True)
 class ComputedTerm:
-    """What is computed of a row's value before it is added up, in words: a formula of `column` and `about`; a noun."""
+    """A computed term of a row before it is added up, in words: a formula of `column` and `about`; a noun."""
 
     formula: str
     noun: str
@@ -202,7 +202,7 @@ class Total:
 
     @property
     def computed(self) -> ComputedTerm | None:
-        """What is computed of a row's value before it is added up; None where the value itself is added."""
+        """The computed term of a row before it is added up; None where the value itself is added."""
         if self.kind is TotalKind.LOG:
             return ComputedTerm("log({column})", "logarithms")
         if not self.factors:
@@ -217,7 +217,7 @@ class Total:
 
     @property
     def choices(self) -> int:
-        """How many choices are made in each group, one after the other, for equal parts of the price."""
+        """Number of choices in each group, one after the other, for equal parts of the price."""
         return self.rounds if self.ci is None else 2
 
     @property
@@ -231,7 +231,7 @@ class Total:
 
     @property
     def width(self) -> int | None:
-        """How many candidates there are to choose from; None for a number."""
+        """Number of candidates to choose from; None for a number."""
         if self.candidates is not None or self.is_tree:
             return len(self.cuts) + 1 if self.candidates is None else self.candidates.count
         return len(self.values) or None
@@ -255,7 +255,7 @@ class Total:
         return (self.kind, column, self.grid, self.choice, part)
 
     def added_up(self, sums: Any, counts: Any) -> Any:
-        """What `follows` from sums S and counts V: S and c times V, with c the middle of the bounds in units of S."""
+        """The sum that `follows` from sums S and counts V: S + c · V, with c the middle of the bounds in units of S."""
         assert self.follows is not None
         total, count = self.follows
         return sums + (int(total.grid.centre / total.grid.step) << (total.fraction - count.fraction)) * counts
@@ -267,7 +267,7 @@ class Total:
 
     @property
     def per_one(self) -> int:
-        """How many units of the integer make 1, for whole numbers."""
+        """Number of units of the integer that make 1, for whole numbers."""
         return max(1, self.unit.denominator)
 
     @property

@@ -94,7 +94,7 @@ def number_column(name: str, unit_limits: UnitLimits, *times: str, other: str = 
 
 
 def _of_time(name: str, family: Kind, other: str) -> str:
-    """What to ask of a column of times, as the end of a message."""
+    """A question to ask of a column of times, as the end of a message."""
     if other:
         return f" Ask for {other}({name!r})."
     if family == Kind.DURATION:

@@ -149,7 +149,7 @@ def _extra(one: Floats, other: Floats, parts: Floats | None) -> Floats:
 
 
 def _more(square: Floats, length: Floats) -> Floats:
-    """What a squared length is short of another."""
+    """The rest of a squared length beside another."""
     return np.maximum(square - length**2, 0.0)
 
 

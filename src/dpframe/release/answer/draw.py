@@ -291,7 +291,7 @@ def _with_joint_noise(totals: Sequence[tuple[Joint, Noise, WideIntegers]]) -> di
 
 
 def _bits(pair: Allotment) -> int:
-    """How many more fraction bits the count of a pair has than the number of rows beside it."""
+    """Number of fraction bits that the count of a pair has beyond the number of rows beside it."""
     assert pair.beside is not None
     assert pair.rows is not None
     return pair.beside.total.fraction - pair.rows.total.fraction

@@ -1,4 +1,4 @@
-"""Which numbers of a table with margins are hidden, so that none can be pinned down: flows between its lines."""
+"""Hidden numbers of a table with margins, so that none can be pinned down: flows between its lines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Step = tuple[int, int]  # a row and a column
 
 
 def hidden_in_table(cells: Floats, reader: Reader, groups: Integers | None = None) -> Integers:
-    """Which cells, subtotals and margins of a table are hidden.
+    """The hidden cells, subtotals and margins of a table.
 
     Input:  released numbers, rows by columns, whose margins are published; NaN where there is no cell; what the reader
             knows; groups: as for `with_margins`, where subtotals are published
@@ -83,7 +83,7 @@ class _Lines:
         return _Lines(np.maximum(values, 0.0) + 1.0, hidden, reader.width, least, ahead, back, *now)
 
     def widened(self) -> Booleans | None:
-        """What is hidden in the end; None if some number stays narrow whatever is hidden."""
+        """The numbers that are hidden in the end; None if some number stays narrow whatever is hidden."""
         small = self.hidden.copy()
         waiting = np.argwhere(self.hidden & ~self._surely_wide()).tolist()[::-1]
         while waiting:

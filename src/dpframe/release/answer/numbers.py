@@ -100,7 +100,7 @@ class Numbers:
         return free and not self.noise_alone
 
     def covers_of(self, output: ReleasedColumn) -> Covers:
-        """What the intervals of a column are about; see `usual`."""
+        """The coverage of the intervals of a column; see `usual`."""
         return Covers.POPULATION if self.usual and self.is_free_rate(output) else self.covers
 
     def factor_of(self, output: ReleasedColumn) -> float:
@@ -197,7 +197,7 @@ class Numbers:
 
     @cached_property
     def hidden(self) -> Booleans:
-        """Which groups are not shown: the small ones, and those that are hidden with them."""
+        """Groups that are not shown: the small ones, and those that are hidden with them."""
         if self.suppression is None:
             return np.zeros(self.long.height, np.bool_)
         if self.hidden_grid is not None:
@@ -245,7 +245,7 @@ class Numbers:
 
     @property
     def reader(self) -> Reader:
-        """What readers of a suppressed table know of its hidden numbers."""
+        """The knowledge that readers of a suppressed table have of its hidden numbers."""
         assert self.suppression is not None
         output = self._counting
         if output is None:  # the noisy counts of a mean, which no step changes
@@ -265,7 +265,7 @@ class Numbers:
 
     @property
     def moved(self) -> float:
-        """How far a protected table's numbers may lie from those before rounding, which readers must not see; else 0.
+        """Largest distance of a protected table's numbers from those before rounding, which nobody may see; else 0.
 
         Which of two multiples a shown number becomes depends on hidden ones: 42 may become 45. Intervals and
         differences of this table are therefore those of the rounded numbers, wider by this.

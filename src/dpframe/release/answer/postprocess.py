@@ -1,4 +1,4 @@
-"""What may be done to a released table for free: numbers made consistent, in tables whose margins still add up.
+"""Free changes of a released table: numbers made consistent, in tables whose margins still add up.
 
 Nothing here reads rows or draws noise: each function takes released numbers and gives others, so it has no privacy cost
 whatever it does (post-processing, Dwork and Roth 2014, proposition 2.1). The largest of released groups are picked too.
@@ -154,7 +154,7 @@ def largest_groups(
 
 
 def found_words(question: Question, table: pl.DataFrame) -> str:
-    """How many groups were found, and whether these are fewer than were asked for."""
+    """The number of groups that were found, and whether it is less than was asked for."""
     most = question.layout.largest or 0
     fewer = f", fewer than the {most} that were asked for" if table.height < most else ""
     return f"Groups that were found: {table.height}{fewer}."

@@ -149,7 +149,7 @@ def rank_scores(total: Total, counts: Array, rate: Fraction, cells: Integers | N
 
 
 def _public(rank: Fraction, candidates: int, rate: Fraction, group_rows: Array) -> Array:
-    """What public rows add at each border between candidates, of shape (groups, candidates + 1): `rank_prior`."""
+    """Numbers of public rows at each border between candidates, of shape (groups, candidates + 1): `rank_prior`."""
     places, turns = _prior(rank, candidates, rate)
     rows = np.minimum(group_rows, _LARGEST // max(int(np.abs(turns).max()), 1))  # then products stay below 2^61
     left = np.maximum(np.abs(places) - np.abs(turns) * rows // candidates, 0)

@@ -1,4 +1,4 @@
-"""Which released numbers are not shown: small ones, and others without which a small one could be computed.
+"""Hidden numbers of a release: small ones, and further ones that together with shown numbers would reveal a small one.
 
 Nothing here reads rows or draws noise: what is hidden follows from released numbers alone (post-processing, Dwork and
 Roth 2014, proposition 2.1).
@@ -40,7 +40,7 @@ class Suppression:
 
     @property
     def sentence(self) -> str:
-        """What was done, for the report."""
+        """The suppression in a sentence, for the report."""
         also = (
             ", nor others from which these could be found within less than half of that"
             if self.secondary
@@ -92,7 +92,7 @@ SMALL, OTHER = 1, 2  # why a number is hidden: it is small, or it is hidden to p
 
 @dataclass(frozen=True)
 class Reader:
-    """What a reader of a table knows of its hidden numbers, and what is promised about them.
+    """The knowledge of a table's reader about its hidden numbers, and the promise about them.
 
     Input:  below: the limit; floor: the least that a number can be, 0 or minus infinity; whole: whether all numbers are
             whole. For multiples of a number see `in_base`
@@ -104,7 +104,7 @@ class Reader:
     half: float | None = None  # the promised width, where it is not that of the limit
 
     def in_base(self, base: int) -> Reader:
-        """What is known of multiples of `base`, counted in it: they are whole numbers.
+        """The knowledge about multiples of `base`, counted in it: they are whole numbers.
 
         Bound:  the promise rests on the limit in units of 1, and is rounded up to whole multiples
         """
@@ -124,7 +124,7 @@ class Reader:
         return max(math.floor(self.below / 2), 1.0) if self.whole else self.below / 2
 
     def room(self, values: Floats, small: Booleans, *, told: bool) -> tuple[Floats, Floats]:
-        """How far each number may rise and fall for all that is known of it alone, up to the promised width.
+        """Room of each number to rise and fall for all that is known of it alone, up to the promised width.
 
         Input:  values; small: which are below the limit; told: whether marks tell small numbers from others. If not,
                 readers are still taken to know that small numbers are small
@@ -137,7 +137,7 @@ class Reader:
 
 
 def hidden_in_tree(tree: Levels, values: Sequence[Floats], reader: Reader) -> list[Integers]:
-    """Which numbers of a tree are hidden.
+    """The hidden numbers of a tree.
 
     Input:  for each level from the root the released numbers, nodes by crossed keys; what the reader knows
     Output: arrays of these shapes: 0 for a shown number, else SMALL or OTHER. If no choice keeps the promise beside two
@@ -160,7 +160,7 @@ def hidden_in_tree(tree: Levels, values: Sequence[Floats], reader: Reader) -> li
 def _widened(
     tree: Levels, values: Sequence[Floats], small: Sequence[Booleans], reader: Reader, *, told: bool
 ) -> list[Booleans] | None:
-    """What is hidden of a tree in the end; None if some number stays narrow whatever is hidden."""
+    """The numbers of a tree that are hidden in the end; None if some number stays narrow whatever is hidden."""
     rooms = [reader.room(level, is_small, told=told) for level, is_small in zip(values, small, strict=True)]
     hidden = [level.copy() for level in small]
     while True:

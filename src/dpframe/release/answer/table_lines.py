@@ -33,7 +33,7 @@ def with_margins(cells: Floats, groups: Integers | None = None) -> Floats:
 
 @dataclass(frozen=True)
 class TableLines:
-    """Where each number of a table with margins stands in a matrix whose lines add up to 0.
+    """The place of each number of a table with margins in a matrix whose lines add up to 0.
 
     Without subtotals the matrix is the table itself, and the sign of row and column margins is turned. With subtotals
     there is a row for each row of the table, for each of its columns, and for the group totals; and a column for each

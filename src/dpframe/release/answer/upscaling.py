@@ -101,7 +101,7 @@ def is_scaled(output: ReleasedColumn) -> bool:
 
 
 def rounding_of(output: ReleasedColumn) -> float:
-    """How far rounding moves a scaled number at most (unit of the released column, times in ticks)."""
+    """Largest distance by which rounding moves a scaled number (unit of the released column, times in ticks)."""
     return 0.5 if output.whole or output.dtype is not None else 0.0
 
 

@@ -22,7 +22,7 @@ from dpframe.theory.formulas.loss import zcdp_order
 
 
 def charge_facts(cost: Loss, normal: Normal | None) -> FieldDict:
-    """What was charged, and the μ² that the account counts."""
+    """The charge, and the μ² that the account counts."""
     in_rho = cost.exact_rho is not None
     size = {"rho": text(cost.exact_rho or 0)} if in_rho else {"epsilon": text(cost.exact_epsilon)}
     more = {} if normal is None else {"gaussian": {"mu_squared": text(normal.mu_squared), "keys": normal.keys}}
@@ -52,7 +52,7 @@ VERSION = 3
 
 
 def charged_facts(receipt: Receipt, accountant: str, name: str | None, data: bytes) -> FieldDict:
-    """What is known after the charge: its entry in the ledger, the stored answer, and whether the noise was fixed."""
+    """Facts after the charge: its entry in the ledger, the stored answer, and whether the noise was fixed."""
     entry = {"number": receipt.number, "hash": receipt.hash, "previous": receipt.previous}
     test = {"test": "the noise was fixed"} if bits.are_told() else {}
     answer = hashlib.sha256(data).hexdigest()

@@ -12,7 +12,7 @@ from dpframe.theory.formulas.loss import partition_delta, threshold_delta
 
 
 def key_rule(plan: NoisePlan) -> tuple[FieldDict, Fraction]:
-    """What decides of a plan whose groups are found in the data, and its δ; 0 where δ is shared with the noise.
+    """The rule that finds groups in the data, and its δ; 0 where δ is shared with the noise.
 
     Bound:  see `theory.formulas.loss`: `partition_delta` for thresholds, `selection_scale` for the optimal rule,
             `round_thresholds` for rounds

@@ -14,7 +14,7 @@ _NAMES = {"groups": "max_groups", "rows_per_group": "max_rows_per_group", "rows"
 
 
 def unit_facts(question: Question) -> FieldDict:
-    """Whose privacy it is."""
+    """The unit whose privacy it is."""
     source = source_of(question.step)
     unit = {"rows": source.unit.max_rows} if isinstance(source.unit, Rows) else {"columns": list(source.unit)}
     return {**unit, "people": source.people}
@@ -42,12 +42,12 @@ def _limits(limits: Limits) -> dict[str, int | None]:
 
 
 def _most_rows(table: Table) -> int | None:
-    """How many rows one unit has at most, by the steps alone."""
+    """Largest number of rows of one unit, by the steps alone."""
     return table.declared if table.declared is not None else 1 if table.single else None
 
 
 def _origin(question: Question, name: str, limit: int) -> str:
-    """Where a limit comes from."""
+    """The origin of a limit."""
     table = question.table
     if table.declared is not None:
         return "unit"

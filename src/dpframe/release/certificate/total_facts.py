@@ -17,7 +17,7 @@ _NOT_CLAIMED = {"interaction": ("l0", "l1", "linf"), "tree": ("l0",), "key_weigh
 
 
 def sensitivity_facts(bound: Sensitivity) -> FieldDict:
-    """How far one unit moves a total (units of its integer)."""
+    """The distance by which one unit moves a total (units of its integer)."""
     return {
         "l0": bound.l0,
         "l1": text(bound.exact_l1),
@@ -147,7 +147,7 @@ def _products(question: Question, total: Total) -> FieldDict:
 
 
 def _factor(moment: Moment, ids: Ids) -> FieldDict:
-    """What bounds the products of a unit in all of its groups: the size of one factor, as `plan.Moment` makes it."""
+    """The bound of a unit's products in all of its groups: the size of one factor, as `plan.Moment` makes it."""
     if moment.in_all is None or moment.product is Product.BETWEEN:
         return {"factor": None}
     if moment.counts is not None:

@@ -1,4 +1,4 @@
-"""How each statistic follows from noisy totals, with its interval and its expected error.
+"""Estimators: each statistic from noisy totals, with its interval and its expected error.
 
 One file holds one statistic, with its `Estimator`; the table below registers it under its formula.
 """

@@ -136,7 +136,7 @@ class Estimator(ABC):
         raise NotImplementedError
 
     def influence(self, output: NoisyColumn) -> Influence:
-        """How far each person moves the statistic, where an interval for the population needs that."""
+        """The influence of each person on the statistic, where an interval for the population needs it."""
         raise NotImplementedError
 
     def sampled(self, output: NoisyColumn, numbers: Floats) -> Sampled:
@@ -144,7 +144,7 @@ class Estimator(ABC):
         return sampled_influence(output, self.influence(output))
 
     def per_influence(self, numbers: Floats) -> Floats:
-        """How far the released number of each group moves where what `influence` is about moves by 1."""
+        """Change of the released number of each group when the statistic of `influence` grows by 1."""
         return np.ones_like(numbers)
 
     def compared(self, output: NoisyColumn) -> Compared | None:

@@ -30,7 +30,7 @@ class BinnedValues:
 
     @cached_property
     def ends(self) -> Floats:
-        """Where the bins begin and end; those below and above all edges are as wide as those next to them."""
+        """Ends of the bins; the bins below and above all edges are as wide as those next to them."""
         first, last = 2 * self.edges[:1] - self.edges[1:2], 2 * self.edges[-1:] - self.edges[-2:-1]
         return np.concatenate([first, self.edges, last])
 
@@ -56,7 +56,7 @@ class BinnedValues:
         return self.edges - self.whole
 
     def lost(self, low: Integers, high: Integers) -> Floats:
-        """How far values are beyond a pair of edges, on average."""
+        """Mean distance of values beyond a pair of edges."""
         below = self.parts @ np.maximum(self.edges - self.middles[:, None], 0.0)
         above = self.parts @ np.maximum(self.middles[:, None] - self.highs, 0.0)
         return np.asarray(below[:, low] + above[:, high])

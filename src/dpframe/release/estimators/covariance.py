@@ -131,7 +131,7 @@ class PairMoments(NamedTuple):
 
 
 def moments_of(output: NoisyColumn) -> PairMoments:
-    """What the noisy totals of a pair say."""
+    """The moments of a pair, from its noisy totals."""
     (products, _), (size, _) = output.totals[2], output.totals[-1]
     number = np.maximum(output[size], 1.0)
     means, halves = [], []

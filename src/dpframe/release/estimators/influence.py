@@ -53,7 +53,7 @@ class NoisyColumn(ReleasedColumn):
 
 @dataclass(frozen=True)
 class Influence:
-    """What moves a statistic: its derivatives, by the name of a total, one number per group.
+    """Derivatives of a statistic, by the name of a total, one number per group.
 
     `most` is the largest influence of a person that bounds and limits allow (unit of the statistic). With n rows of k
     that the limits allow, it is at most n/k of that.
@@ -64,7 +64,7 @@ class Influence:
 
     @property
     def clip(self) -> Floats:
-        """What an influence is divided by: the largest, or 1 where it is not known to be above 0."""
+        """Divisor of an influence: the largest one, or 1 where it is not known to be above 0."""
         return np.where(np.isfinite(self.most) & (self.most > 0), self.most, 1.0)
 
 

@@ -159,7 +159,7 @@ class MeanThatFits:
 
     @property
     def off(self) -> Floats:
-        """How far the released mean may be from the true one."""
+        """Largest distance of the released mean from the true one."""
         return np.maximum(np.abs(self.ratio - self.near), np.abs(self.far - self.ratio))
 
     @property

@@ -118,14 +118,14 @@ def _public_shift(output: NoisyColumn, rows: Floats) -> tuple[float, Floats]:
 
 
 def _public_rows(total: Total, scale: float, rows: Floats) -> Floats:
-    """How many public rows a group of this size has beside its own; scale in rows. See `rank_prior`."""
+    """Number of public rows of a group of this size beside its own; scale in rows. See `rank_prior`."""
     if not total.between or total.rank is None:
         return np.zeros_like(rows)
     return np.maximum(PRIOR * scale - rows / fade(total.rank), 0)
 
 
 def _least_rows(output: NoisyColumn, alpha: float) -> float:
-    """How many values a group must have so that its quantile is among them, not in an empty part of the bounds.
+    """Number of values that a group must have so that its quantile is among them, not in an empty part of the bounds.
 
     Bound:  a candidate above all values splits them worse by 1 - q of the values, one below by q of them. Public rows
             reduce this by at most PRIOR·scale·q and PRIOR·scale·(1 - q) (see `rank_prior`). So such a candidate is

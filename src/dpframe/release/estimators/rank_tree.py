@@ -100,7 +100,7 @@ def tree_expected_error(output: NoisyColumn, alpha: float, rows: float) -> float
 
 
 def _rank_error(output: NoisyColumn, alpha: float) -> float:
-    """How many rows a rank is off with probability at most alpha, at the places where it is off the most.
+    """Number of rows that a rank is off with probability at most alpha, at the places where it is off the most.
 
     Bound:  the fit is off by this much at one border. The quantile is where the fit crosses its rank, so this is an
             expected error; intervals after the release do not stand on it
@@ -129,7 +129,7 @@ def _edges(candidates: Candidates) -> Floats:
 
 
 def _place(total: Total, point: float) -> float:
-    """Where the values up to a point end, among the borders of candidates, or of the parts between cuts."""
+    """The end of the values up to a point, among the borders of candidates, or of the parts between cuts."""
     candidates = total.candidates
     if candidates is None:
         return float(bisect.bisect_left(total.cuts, point) + 1)

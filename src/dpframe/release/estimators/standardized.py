@@ -62,7 +62,7 @@ class StandardizedEstimator(Estimator):
         return widened((np.clip(end, least, most) for end in (lower, upper)), numbers)
 
     def widest(self, output: NoisyColumn) -> tuple[Any, Any] | None:
-        """What as many values can have, or three where they are fewer."""
+        """Ends that as many values can reach, or three where they are fewer."""
         return self.range(np.maximum(output[output.totals[-1][0]], 3.0))
 
     def expected_error(self, output: NoisyColumn, alpha: float, rows: float | None) -> float | None:

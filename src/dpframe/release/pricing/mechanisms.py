@@ -71,7 +71,7 @@ class Mechanism(ABC):
 
     @property
     def parameters(self) -> Parameters:
-        """What a certificate says of the law besides its name, exact."""
+        """Parameters of the law for a certificate, besides its name, exact."""
         return {"scale": Fraction(self.scale)}
 
     def epsilon(self, bound: Sensitivity) -> Fraction | None:

@@ -23,7 +23,7 @@ from dpframe.theory.formulas.rank_trees import RankTree, rank_tree
 
 
 class Rule(StrEnum):
-    """How the losses of a plan's mechanisms add up to its cost; see the page about certificates."""
+    """The rule by which the losses of a plan's mechanisms add up to its cost; see the page about certificates."""
 
     EPSILON = "epsilon"
     GAUSSIAN = "gaussian"

@@ -225,7 +225,7 @@ def _difference(a: Answer, b: Answer) -> float:
 
 @dataclass(frozen=True)
 class _Search:
-    """Which datasets are neighbours, whether progress is shown, and the largest number of comparisons."""
+    """The search over neighbouring datasets: their relation, a line of progress, and the most comparisons."""
 
     distance: int
     relation: Relation

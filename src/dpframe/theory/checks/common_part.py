@@ -94,7 +94,7 @@ def _number(answer: object) -> Number:
 
 
 def _steps(size: int, distance: int, relation: Relation) -> Iterator[tuple[int, int]]:
-    """How many records the dataset, and the neighbour, may have beside the common part."""
+    """Numbers of records that the dataset, and the neighbour, may have beside the common part."""
     if relation == Relation.REPLACE:
         most = min(distance, size)
         yield most, most  # This covers fewer replacements, whose common part is a superset of one of this size.

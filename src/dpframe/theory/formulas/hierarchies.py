@@ -96,12 +96,12 @@ class Levels:
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """How many nodes each level has, from the root."""
+        """Number of nodes of each level, from the root."""
         return (*(len(first) for first in self.first), self.leaves)
 
     @cached_property
     def children(self) -> tuple[Integers, ...]:
-        """How many children each node has, for each level but the last."""
+        """Number of children of each node, for each level but the last."""
         return tuple(np.diff(np.append(first, size)) for first, size in zip(self.first, self.sizes[1:], strict=True))
 
     @cached_property
@@ -165,7 +165,7 @@ class Levels:
         return result
 
     def reach(self, variances: Sequence[float], steps: Sequence[float]) -> list[Floats]:
-        """How far the estimate of each node may be off if every measurement of level j is off by at most steps[j].
+        """Error of each node's estimate if every measurement of level j is off by at most steps[j].
 
         Bound:  the triangle inequality along the passes of `estimates`, whose weights are not negative
         """

@@ -57,7 +57,7 @@ class RankTree:
 
     @property
     def leaves(self) -> int:
-        """How many leaves the tree has."""
+        """Number of leaves of the tree."""
         return math.prod(self.degrees)
 
     def scale_of(self, level: int, scale: float) -> float:
@@ -179,7 +179,7 @@ class FittedRanks:
         return np.clip((rising + falling) / 2, 0.0, np.maximum(self.below[:, -1:], 0.0))
 
     def quantiles(self, rank: float) -> Floats:
-        """Where the quantile is among the borders: 2.5 is half way through place 2. It grows with the rank.
+        """Place of the quantile among the borders: 2.5 is half way through place 2. It grows with the rank.
 
         Where noise hides all rows of a group, it is a part `rank` of the way.
         """
@@ -193,7 +193,7 @@ class FittedRanks:
         return places
 
     def _times(self, alpha: float) -> float:
-        """How many standard deviations an estimate is off with probability at most alpha."""
+        """Number of standard deviations that an estimate is off with probability at most alpha."""
         return normal_error(1.0, alpha) if self.tree.normal else unimodal_error(1.0, alpha)
 
     def reach(self, rank: float, alpha: float) -> tuple[Integers, Integers]:

@@ -1,4 +1,4 @@
-"""Where values live and how they are compared: domains, metrics between values, and privacy measures."""
+"""Spaces of values, and comparisons in them: domains, metrics between values, and privacy measures."""
 
 from dpframe.theory.spaces.domains import (
     AtomDomain,

@@ -79,7 +79,7 @@ class _Counting(Metric):
 
 @dataclass(frozen=True)
 class SymmetricDistance(_Counting):
-    """How many records must be added or removed to turn one multiset into the other; the order does not matter.
+    """Number of records that must be added or removed to turn one multiset into the other; the order does not matter.
 
     >>> SymmetricDistance().distance([12, 10, 8, 7], [10, 8, 7])
     1
@@ -95,7 +95,7 @@ class SymmetricDistance(_Counting):
 
 @dataclass(frozen=True)
 class ChangeOneDistance(_Counting):
-    """How many records must be replaced to turn one multiset into the other; infinite when the sizes differ.
+    """Number of records that must be replaced to turn one multiset into the other; infinite when the sizes differ.
 
     >>> ChangeOneDistance().distance([12, 10, 8, 7], [7, 8, 10, 10])
     1
@@ -110,7 +110,7 @@ class ChangeOneDistance(_Counting):
 
 @dataclass(frozen=True)
 class InsertDeleteDistance(_Counting):
-    """How many insertions and deletions turn one ordered vector into the other.
+    """Number of insertions and deletions that turn one ordered vector into the other.
 
     >>> InsertDeleteDistance().distance([1, 2, 3], [2, 1, 3])
     2
@@ -171,7 +171,7 @@ class DiscreteDistance(_Counting):
 
 @dataclass(frozen=True)
 class UnitDistance(_Counting):
-    """How many units must join or leave to turn one table into the other; the first entry of a row names its unit.
+    """Number of units that must join or leave to turn one table into the other; a row begins with its unit.
 
     A unit whose rows differ leaves and joins again, so it counts twice. The order of rows does not matter.
 
@@ -194,7 +194,7 @@ class UnitDistance(_Counting):
 
 @dataclass(frozen=True)
 class ExchangedUnitDistance(UnitDistance):
-    """How many units must be exchanged for others to turn one table into the other; the first entry of a row is a unit.
+    """Number of units that must be exchanged to turn one table into the other; the first entry of a row is a unit.
 
     Tables with unequal numbers of units that differ are infinitely far apart.
 

@@ -23,7 +23,7 @@ _DEEPEST = 150  # subqueries within each other; between 200 and 250 of them Data
 
 
 class Function(NamedTuple):
-    """What DataFusion calls: one of dpframe's functions, its constants, and the Arrow types of operands and result."""
+    """A call of one of dpframe's functions in DataFusion, its constants, and the Arrow types of operands and result."""
 
     name: str
     options: tuple[object, ...]

@@ -1,4 +1,4 @@
-"""What differs on PostgreSQL from other databases of Ibis: its connection, its session and its operations."""
+"""Differences of PostgreSQL from other databases of Ibis: its connection, its session and its operations."""
 
 from __future__ import annotations
 

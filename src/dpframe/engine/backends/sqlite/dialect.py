@@ -1,4 +1,4 @@
-"""What differs on SQLite from other databases of Ibis: its connection, its settings and its operations."""
+"""Differences of SQLite from other databases of Ibis: its connection, its settings and its operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far off a released number may be: sums of noises, margins, selections, quantiles, marginals."""
+"""Errors of released numbers: sums of noises, margins, selections, quantiles, marginals."""
 
 from dpframe.theory.formulas.error.margin_estimates import (
     Source,

@@ -204,7 +204,7 @@ def fitted(cells: Floats, noise_variances: Mapping[Source, float], margins: Mapp
 
 @lru_cache(maxsize=256)
 def margin_shares(rows: int, columns: int, ratio: Fraction, family: str) -> dict[Source, Fraction]:
-    """How a price is split over cells, row sums, column sums and total.
+    """The split of a price over cells, row sums, column sums and total.
 
     Input:  number of rows and columns; ratio: (l1 / l2)² of the cells, at least 1; family: "gaussian" splits ρ (or μ²),
             "laplace" splits ε

@@ -80,7 +80,7 @@ def closure(workload: Sequence[Attributes], sizes: Sequence[int]) -> tuple[Attri
 
 
 def interaction(sizes: Sequence[int], rows: int, relation: Relation) -> Sensitivity:
-    """How far one unit moves the interaction D_B v_B of a marginal.
+    """The distance by which one unit moves the interaction D_B v_B of a marginal.
 
     Input:  sizes: how many keys each attribute of B has, at least 2; rows: the largest total weight of a unit's rows, K
     Output: Sensitivity (rows), exact; its l2² is K²·p_B, under replace with the p_B of replace

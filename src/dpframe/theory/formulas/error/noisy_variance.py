@@ -1,4 +1,4 @@
-"""What is added to a noisy sampling variance, so that an interval made with it misses rarely enough."""
+"""Allowances for a noisy sampling variance, so that an interval made with it misses rarely enough."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SLACK = 1.002  # of alpha: the mean over the noise is computed from 130 points
 
 
 def variance_allowance(known: Floats, alpha: float) -> Floats:
-    """How many scales of its noise are added to a noisy sampling variance.
+    """Number of scales of its noise that are added to a noisy sampling variance.
 
     Input:  known: the variance of the noise in a released number, in scales b of the Laplace noise in the released
             sampling variance, at least 0; alpha in (0, 1): the probability with which the interval may miss

@@ -1,4 +1,4 @@
-"""How far off a privately selected candidate may be, in ranks and in the column's unit."""
+"""Errors of a privately selected candidate, in ranks and in the column's unit."""
 
 from __future__ import annotations
 

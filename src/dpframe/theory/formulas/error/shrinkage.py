@@ -30,7 +30,7 @@ _ERFC = np.frompyfunc(math.erfc, 1, 1)
 
 @dataclass(frozen=True)
 class GroupSpread:
-    """How far the ratios of groups lie from the common value, squared: an expectation given the noisy numbers.
+    """Squared distance of groups' ratios from the common value: an expectation given the noisy numbers.
 
     `between` is for every group alike. `wide` and `within` are of the richer model, in which a group of n values
     differs by `wide + within / n`: small groups may lie farther out.
@@ -105,7 +105,7 @@ def shrunk_differences(
 
 
 def average_critical(ratios: Floats, alpha: float, *, heavy: bool) -> Floats:
-    """How many standard deviations of the noise an interval must reach to be right on average over groups.
+    """Number of standard deviations of the noise that an interval must reach to be right on average over groups.
 
     Input:  ratios: squared bias over variance of the noise, t >= 0; alpha: the share of groups that may be missed;
             heavy: whether the noise may be a sum of Laplace noises, else it is normal

@@ -72,7 +72,7 @@ def laplace_sum_reaches(
 
 
 def _weights(scales: Sequence[Floats]) -> list[Floats]:
-    """What each Laplace noise counts for in the tail of their sum: the partial fractions of its transform."""
+    """Weight of each Laplace noise in the tail of their sum: the partial fractions of its transform."""
     squares = [scale**2 for scale in scales]
     weights = []
     for i, own in enumerate(squares):

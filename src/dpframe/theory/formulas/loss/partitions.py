@@ -21,7 +21,7 @@ Parts = tuple[tuple[int, int], ...]  # numbers of rows (units of a total's integ
 
 @dataclass(frozen=True)
 class Spread:
-    """What one unit may have in groups where it is alone.
+    """The rows of one unit in groups where it is alone.
 
     Input:  groups: at most so many; most: at most so much in each of them; total: at most so much in all; least: at
             least so much in each of them (1 where whole rows are counted, since a group without rows is not found; 0

@@ -38,7 +38,7 @@ def fade(rank: Fraction) -> int:
 
 
 def rank_terms(rank: Fraction) -> tuple[int, int]:
-    """How far one row moves an integer score of a candidate, and how many score units make one row.
+    """Change of an integer score of a candidate by one row, and number of score units that make one row.
 
     Input:  rank = a/b in [0, 1]: the quantile has this part of the rows below it
     Output: (change per row, score units per row)
@@ -63,7 +63,7 @@ def rank_terms(rank: Fraction) -> tuple[int, int]:
 
 
 def reach_change(rank: Fraction) -> int:
-    """How far one row moves a score without public rows, in parts 1/b of a row, for a rank a/b.
+    """Change of a score without public rows by one row, in parts 1/b of a row, for a rank a/b.
 
     >>> reach_change(Fraction(1, 4))
     3
@@ -72,7 +72,7 @@ def reach_change(rank: Fraction) -> int:
 
 
 def rank_prior(rank: Fraction, candidates: int, rate: Fraction) -> list[tuple[int, int]]:
-    """What public rows, spread evenly over the candidates, add to the two terms of each score of a small group.
+    """Public rows, spread evenly over the candidates, in the two terms of each score of a small group.
 
     Input:  rank in (0, 1), so neither minimum nor maximum; candidates: how many; rate > 0 of the selection per score
             unit

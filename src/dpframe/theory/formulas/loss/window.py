@@ -1,4 +1,4 @@
-"""What window noise and cube noise (K-norm noise) cost, and how far off one cell may be."""
+"""Costs of window noise and cube noise (K-norm noise), and the error of one cell."""
 
 from __future__ import annotations
 

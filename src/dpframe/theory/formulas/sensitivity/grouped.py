@@ -1,4 +1,4 @@
-"""How far one unit moves the totals of a grouped table: the formulas that every bound in dpframe comes from.
+"""Distances by which one unit moves the totals of a grouped table: the formulas behind every bound in dpframe.
 
 One unit adds a vector to a grouped total, with one entry per group. The limits say that at most `groups` entries are
 not zero, that each entry is at most `cell` in absolute value, and that the absolute values add up to at most `total`.
@@ -355,7 +355,7 @@ def spread_weight(keys: int, one: int) -> int:
 
 
 def key_weights(most: int, one: int) -> Sensitivity:
-    """How far one unit moves the keys' weights when it joins or leaves, whatever its keys are.
+    """The distance by which one unit moves the keys' weights when it joins or leaves, whatever its keys are.
 
     Input:  most: keys that one unit keeps at most; one: the integer that stands for the weight 1
     Output: l0, l1, l2, linf, in parts of `one`

@@ -17,7 +17,7 @@ _PLACES = 400  # at which the ratio of the two variances is tried
 
 @dataclass(frozen=True, slots=True)
 class OneSigned:
-    """What is public of totals to which each unit adds entries of one sign: all at least 0, or all at most 0.
+    """Public facts of totals to which each unit adds entries of one sign: all at least 0, or all at most 0.
 
     `cells` is how many groups the table has. `vectors` is of how many units a change is made: 1 under add-remove, and 2
     under replace, where one unit's vector is taken away and another's is added.
@@ -32,7 +32,7 @@ class OneSigned:
 
 @dataclass(frozen=True, slots=True)
 class SharedNoise:
-    """How normal noise is divided into noise of each cell's own and noise that all cells share.
+    """Normal noise that is divided into noise of each cell's own and noise that all cells share.
 
     `ratio` is the variance of the shared noise over that of the own noise. At μ = 1 the own noise has the variance
     `own_square` (squared unit of the total's integer).
@@ -48,7 +48,7 @@ class SharedNoise:
 
 
 def shared_noise_square(bound: Sensitivity, cells: int, ratio: Fraction) -> Fraction:
-    """How much own noise hides one unit, where each cell has own normal noise and all cells share one more noise.
+    """Square of the own noise that hides one unit, where each cell has own normal noise and all share one more noise.
 
     Input:  bound: of the totals, in units of their integer; cells: how many groups the table has; ratio >= 0: the
             variance of the shared noise over that of the own noise

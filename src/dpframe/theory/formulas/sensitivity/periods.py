@@ -1,4 +1,4 @@
-"""How far one unit can move what a series measures of its periods: totals of blocks, and weighted sums."""
+"""Distances by which one unit can move a series' measurements of its periods: totals of blocks, and weighted sums."""
 
 from __future__ import annotations
 
