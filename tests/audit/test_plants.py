@@ -849,7 +849,7 @@ def cubes_are_too_short():
 
 def a_choice_of_tables_costs_more():
     """One unit moves one score up and one down, each by the weight of its table, and that costs more than is paid."""
-    settings = table_rounds.Settings()
+    settings = table_rounds.RoundSettings()
     model = SimpleNamespace(settings=settings, rows=40.0, table=lambda _: np.full((2, 2), 0.25), doubt=lambda _: 0.0)
     weights, scores, purses = {(0, 1): 3, (0, 2): 3}, [], []
     chosen = lambda self, s, rate: scores.append((s[0].astype(object), rate)) or np.array([0])  # noqa: E731
@@ -2009,14 +2009,14 @@ PLANTS = [
     ),
     Plant(
         "a clock that is set back begins a day anew",
-        caps.Sums.of,
+        caps.CapSums.of,
         "before >= now",
         "before == now",
         lambda: caps_are_exceeded([(9, "0.5", "ana"), (8, "0.75", "bob")]),
     ),
     Plant(
         "after a clock was set back a day begins anew",
-        caps.Sums.of,
+        caps.CapSums.of,
         "max(now, before)",
         "now",
         lambda: caps_are_exceeded([(9, "0.5", "ana"), (8, "0.25", "bob"), (9, "0.5", "cleo")]),
@@ -2069,9 +2069,9 @@ PLANTS = [
         "not _uncounted(price, most) and",
         "",
         lambda: (
-            caps.Sums.of(caps.begun({"zone": "UTC", "day": {"epsilon": "1/1"}}), Loss.none(), account.now()).exceeded(
-                Loss.charged_rho(Fraction(9), Fraction(0)), Loss.none()
-            )
+            caps.CapSums.of(
+                caps.begun({"zone": "UTC", "day": {"epsilon": "1/1"}}), Loss.none(), account.now()
+            ).exceeded(Loss.charged_rho(Fraction(9), Fraction(0)), Loss.none())
             == []
         ),
     ),

@@ -302,18 +302,18 @@ def _lossy():
 
 PLANTED = {  # in the rewriting of replay itself
     "scores apart at the first candidate alone": (
-        replaying.Answer.moved,
+        replaying.Replayed.moved,
         "np.ptp((one - two).astype(np.float64)) / self.scale",
         "abs(float((one - two)[0])) / self.scale",
     ),
-    "runs of one table alone": (replaying.Answer.moved, "np.union1d(*pair)", "pair[0][:1]"),
+    "runs of one table alone": (replaying.Replayed.moved, "np.union1d(*pair)", "pair[0][:1]"),
     "the first run for each candidate": (
-        replaying.Answer._at,
+        replaying.Replayed._at,
         "np.searchsorted(first, these, side='right') - 1",
         "0 * np.searchsorted(first, these, side='right')",
     ),
     "runs that are taken for candidates": (replaying.given, "firsts=said.firsts", "firsts=None"),
-    "half of the distance": (replaying.Answer.moved, "/ self.scale\n", "/ self.scale / 2\n"),
+    "half of the distance": (replaying.Replayed.moved, "/ self.scale\n", "/ self.scale / 2\n"),
     "the first answer alone": (
         replaying.loss,
         "for a, b in second if a.family not in",

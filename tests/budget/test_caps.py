@@ -18,7 +18,7 @@ import pytest
 import dpframe as dp
 from dpframe import errors
 from dpframe.budget import Ledger, Loss, account, user_name
-from dpframe.budget.caps import Sums, begun
+from dpframe.budget.caps import CapSums, begun
 from dpframe.budget.periods_of_time import Periods
 from dpframe.release.shown import charge_rows
 from dpframe.theory.formulas.loss import zcdp_to_epsilon
@@ -146,7 +146,7 @@ def test_prices_are_added_up_in_their_own_units(made):
     with pytest.raises(errors.CapExceeded, match=r"cap of a day .* epsilon=1\.0, delta=0\.0"):
         budget.charge(eps("0.1", "1e-18"), WHO, "count()")
     budget.charge(eps(1), WHO, "count()")
-    sums = Sums.of(begun({"zone": "UTC", "day": {"epsilon": "2/1"}}), Loss.none(), MARCH)
+    sums = CapSums.of(begun({"zone": "UTC", "day": {"epsilon": "2/1"}}), Loss.none(), MARCH)
     rho = Loss.charged_rho(Fraction(1, 100), Fraction(0))
     assert sums.exceeded(rho, rho) == ["day"]
     assert sums.exceeded(eps(2), eps(2)) == []

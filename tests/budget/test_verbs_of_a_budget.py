@@ -5,7 +5,7 @@ from typing import get_type_hints
 import polars as pl
 
 import dpframe as dp
-from dpframe.budget.verbs import Allotted, Forecasts, Numbers, Totals, Verbs
+from dpframe.budget.verbs import Allotted, Forecasts, PeriodNumbers, PeriodTotals, Verbs
 
 
 def test_methods_of_a_budget_return_what_they_say():
@@ -15,8 +15,8 @@ def test_methods_of_a_budget_return_what_they_say():
     returned = {"allocate": budget.allocate(nights=2, epsilon=1), "forecast": budget.forecast(), "series": series}
     for name, value in returned.items():
         hint = get_type_hints(getattr(Verbs, name))["return"]
-        assert isinstance(value, {"allocate": Allotted, "forecast": Forecasts, "series": Totals}[name])
-        assert hint in (Allotted, Forecasts, Totals)
-    assert isinstance(series.add(frame.count(), period="2026-01-01"), Numbers)
-    assert isinstance(series.total(), Numbers)
+        assert isinstance(value, {"allocate": Allotted, "forecast": Forecasts, "series": PeriodTotals}[name])
+        assert hint in (Allotted, Forecasts, PeriodTotals)
+    assert isinstance(series.add(frame.count(), period="2026-01-01"), PeriodNumbers)
+    assert isinstance(series.total(), PeriodNumbers)
     assert isinstance(budget.allocate(nights=2, epsilon=1).forecast(), Forecasts)

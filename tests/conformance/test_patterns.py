@@ -38,7 +38,7 @@ TIMES = ("?", "*", "+", "{2}", "{1,3}", "{0,2}", "{2,}")
 
 
 def pattern(chance, depth=2):
-    """Alternatives of some parts each, at times within each other; a part may be a place, or stand several times."""
+    """OneOf of some parts each, at times within each other; a part may be a place, or stand several times."""
     return "|".join(
         "".join(_part(chance, depth) for _ in range(chance.randint(1, 4))) for _ in range(chance.choice([1, 1, 2, 3]))
     )

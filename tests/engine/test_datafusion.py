@@ -22,7 +22,7 @@ from dpframe.errors import UnsupportedOperation, WrongType
 
 datafusion = pytest.importorskip("datafusion")
 ibis = pytest.importorskip("ibis")
-from dpframe.engine.backends.datafusion.compiler import Compiler  # noqa: E402 - needs both
+from dpframe.engine.backends.datafusion.compiler import DataFusionTotalCompiler  # noqa: E402 - needs both
 from dpframe.engine.backends.datafusion.dialect import DIALECT  # noqa: E402
 from dpframe.engine.backends.datafusion.session import answered as answered_rows  # noqa: E402
 from dpframe.engine.backends.datafusion.session import opened  # noqa: E402
@@ -309,4 +309,4 @@ def test_types_are_those_of_datafusion_where_ibis_states_others(backend):
 def test_an_operation_that_could_fail_is_refused_before_the_charge(backend):
     rows = held(backend, x=[1.0, 2.0])
     with pytest.raises(UnsupportedOperation, match=r"DataFusion: \w+ is refused, because it could fail on a cell"):
-        Compiler().written(rows.mutate(y=rows.x.exp()))
+        DataFusionTotalCompiler().written(rows.mutate(y=rows.x.exp()))

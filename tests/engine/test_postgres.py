@@ -443,7 +443,7 @@ def test_texts_are_parsed_as_elsewhere_and_fail_on_no_cell(stored):
 
 def _collations(table, backend):
     """The collation of texts from every origin: a column, a literal, a label, a cast, a public table, a function."""
-    from dpframe.engine.backends.postgres.compiler import Compiler
+    from dpframe.engine.backends.postgres.compiler import PostgresTotalCompiler
 
     frame = dp.protect(table, unit="u").join({"s": ["a", "b"], "brought": ["x", "y"]}, on="s", how="left")
     frame = frame.with_columns(
@@ -456,7 +456,7 @@ def _collations(table, backend):
     columns = {n: frame._step.table.columns[n].id for n in frame.columns if n not in ("u", "x")}
     rows = lower(frame._step, frozenset(columns.values())).to_native()
     backend._run_pre_execute_hooks(rows)
-    written = Compiler().written(rows)
+    written = PostgresTotalCompiler().written(rows)
     asked = ", ".join(f'pg_collation_for("{column}")' for column in columns.values())
     (found,) = backend.con.execute(f"SELECT {asked} FROM ({written}) AS t LIMIT 1").fetchall()
     return dict(zip(columns, found, strict=True))

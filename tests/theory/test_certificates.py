@@ -13,7 +13,7 @@ import walk
 from dpframe import errors
 from dpframe.errors import DpFrameError
 from dpframe.release import run
-from dpframe.theory.certificates import _Chain, number
+from dpframe.theory.certificates import _Steps, number
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 PRICES = {
@@ -66,7 +66,7 @@ def test_the_chain_costs_what_was_charged(monkeypatch, case):
         charged, slack = loss_of(certificate["charge"])
         assert loss <= charged * (1 + Fraction(1, 10**12))  # the chain rounds floats up
         assert delta <= slack * (1 + Fraction(1, 10**12))
-        chain = _Chain(certificate)
+        chain = _Steps(certificate)
         for total in certificate["totals"]:
             bound = chain.sensitivity(total["id"])
             derived = {"l0": bound.l0, "l1": bound.exact_l1, "l2_squared": bound.l2_squared, "linf": bound.exact_linf}

@@ -59,7 +59,7 @@ def _outcome(parts: Iterable[object]) -> Outcome:
 
 
 @dataclass(frozen=True)
-class Cells:
+class OutcomeCells:
     """A partition of all outcomes by label and by a score of the numbers. Draws that are not counted later fix it.
 
     A single number is its own score. For several numbers the score is a weighted sum: the weight of a number is the
@@ -70,7 +70,7 @@ class Cells:
     edges: dict[tuple[Hashable, int], Floats]
 
     @classmethod
-    def learnt(cls, first: Sequence[Outcome], second: Sequence[Outcome]) -> Cells:
+    def learnt(cls, first: Sequence[Outcome], second: Sequence[Outcome]) -> OutcomeCells:
         """Cells from draws of two tables, about as many in each, finer in the tails."""
         sides = [_by_kind(first), _by_kind(second)]
         weights, edges = {}, {}
@@ -123,7 +123,7 @@ def _weights(first: Floats, second: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Event:
+class OutcomeSet:
     """A set of cells that is likelier under one table; `first` says whether that is the first table."""
 
     cells: frozenset[tuple[Hashable, int, int]]
@@ -139,10 +139,10 @@ def best_event(
     second: dict[tuple[Hashable, int, int], int],
     trials: int,
     delta: float,
-) -> Event:
+) -> OutcomeSet:
     """The event whose cautious estimate of ε is largest: unions of the likeliest cells, and one-sided intervals."""
     cells = sorted(first.keys() | second.keys(), key=repr)
-    best = (-np.inf, Event(frozenset(), True))
+    best = (-np.inf, OutcomeSet(frozenset(), True))
     for is_first, (likely, rare) in ((True, (first, second)), (False, (second, first))):
         p = np.array([likely.get(cell, 0) for cell in cells], np.float64)
         q = np.array([rare.get(cell, 0) for cell in cells], np.float64)
@@ -161,5 +161,5 @@ def best_event(
                 values = np.where(sure > 0, np.log(np.maximum(sure, 1e-300) / rarely), -np.inf)
             at = int(np.argmax(values))
             if values[at] > best[0]:
-                best = (float(values[at]), Event(frozenset(cells[i] for i in order[: at + 1]), is_first))
+                best = (float(values[at]), OutcomeSet(frozenset(cells[i] for i in order[: at + 1]), is_first))
     return best[1]

@@ -10,7 +10,7 @@ the same for two neighbouring tables. Then
   Held against what was charged, nothing is left to chance.
 
 Source: Dwork, Rothblum, Vadhan 2010, doi:10.1109/FOCS.2010.12, for adaptive composition; the loss of each answer is in
-`Answer.epsilon` and `Answer.rho`.
+`Replayed.epsilon` and `Replayed.rho`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class UnlikeError(Exception):
 
 
 @dataclass(frozen=True)
-class Answer:
+class Replayed:
     """One mechanism's answer: of which stage, by which noise of which scale, and the exact numbers it was made of.
 
     Of a choice they are the scores of the candidates, by group, and `scale` is 1 / rate. Of an interaction of marginals
@@ -79,7 +79,7 @@ class Answer:
         """The law of the noise, which must not depend on rows."""
         return self.stage, self.family, self.scale, self.shared, self.sizes
 
-    def moved(self, other: Answer) -> Array:
+    def moved(self, other: Replayed) -> Array:
         """Distance of the numbers, in scales: of each number, or the range of each group's scores."""
         if self.law != other.law:
             raise UnlikeError(f"noise of {self.law} is beside noise of {other.law}")
@@ -125,13 +125,13 @@ class Answer:
         covariance = np.eye(len(apart)) + (self.shared / self.scale) ** 2
         return np.array([np.sqrt(apart @ np.linalg.solve(covariance, apart))])
 
-    def epsilon(self, other: Answer) -> float:
+    def epsilon(self, other: Replayed) -> float:
         """The pure loss. Laplace: |Δ| / scale of each number. A choice: rate times the range of Δ, of each group."""
         if self.family in NORMAL:
             raise UnlikeError("normal noise has no pure loss")
         return float(self.moved(other).sum())
 
-    def rho(self, other: Answer) -> float:
+    def rho(self, other: Replayed) -> float:
         """The concentrated loss of each number or group, added: see `theory.formulas.loss.loss`."""
         laws: dict[str, Callable[[float], float]] = {
             "laplace": lambda x: x + np.exp(-x) - 1,
@@ -152,7 +152,7 @@ class Transcript:
     """The answers of a release, in order. `firsts`: of the runs of candidates that are chosen among now."""
 
     seed: int
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[Replayed] = field(default_factory=list)
     firsts: Array | None = None
 
     def generator(self) -> np.random.Generator:
@@ -192,7 +192,7 @@ class _Given:
         if self._draws is not None and self._draws != exact.size:
             raise UnlikeError(f"{self._draws} draws of noise were added to {exact.size} numbers")
         stage, family, scale, sizes, shared = self._about
-        self._said.answers.append(Answer(stage, family, scale, exact.copy(), sizes, shared))
+        self._said.answers.append(Replayed(stage, family, scale, exact.copy(), sizes, shared))
         if stage == "histogram":  # a heap of people anywhere, so that limits and bounds of all sizes are chosen
             at = np.arange(len(exact)) - rng.integers(0, len(exact))
             return np.where((at >= 0) & (at < 5), rng.integers(0, 99 * ONE), 0)
@@ -234,7 +234,7 @@ def given(seed: int, *, choosing: bool = False) -> Iterator[Transcript]:
     def choice(family: str) -> Any:
         def choose(scores: Array, rate: Any, *copies: Array) -> Array:
             rng = said.generator()
-            said.answers.append(Answer("answer", family, float(1 / rate), np.array(scores), firsts=said.firsts))
+            said.answers.append(Replayed("answer", family, float(1 / rate), np.array(scores), firsts=said.firsts))
             # In a list, runs without candidates are there too, and none is chosen; `in_list` below says what is.
             return copies[0].argmax(axis=1) if copies else rng.integers(0, scores.shape[1], len(scores))
 

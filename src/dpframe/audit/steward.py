@@ -17,7 +17,7 @@ import polars as pl
 
 from dpframe.api import protect
 from dpframe.errors import DpFrameError, InvalidArgument
-from dpframe.plan.policy import LIMITS, Listed, Policy
+from dpframe.plan.policy import LIMITS, Policy, PolicyKeys
 from dpframe.plan.steps import Rows
 from dpframe.plan.types import counted, listed
 
@@ -222,7 +222,7 @@ def described(policy: Policy) -> Iterator[Described]:
         match entry.value:
             case Rows() as unit:
                 value = unit.typed
-            case Listed(values=several) | [*several]:
+            case PolicyKeys(values=several) | [*several]:
                 value = listed(several)
             case one:
                 value = str(one)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpframe.audit.outcomes import Cells, Outcome, best_event, outcomes_of
+from dpframe.audit.outcomes import Outcome, OutcomeCells, best_event, outcomes_of
 from dpframe.errors import InvalidArgument
 from dpframe.noise import ball, precision
 from dpframe.plan import real
@@ -84,7 +84,7 @@ class Audit:
     seen: tuple[int, int]
     counted: int
     _outcomes: tuple[list[Outcome], list[Outcome]] = field(repr=False)
-    _cells: Cells = field(repr=False)
+    _cells: OutcomeCells = field(repr=False)
 
     @property
     def holds(self) -> bool:
@@ -167,7 +167,7 @@ def audit(
                 raise InvalidArgument("audit: the release function gave an empty list.")
             side += outcomes
     first, second = (side[:number] for side in sides)
-    cells = Cells.learnt(first[::2], second[::2])
+    cells = OutcomeCells.learnt(first[::2], second[::2])
     counts = [cells.counts(side[::2]) for side in (first, second)]
     event = best_event(counts[0], counts[1], len(first[::2]), claim[1])
     hits = [event.hits(cells.counts(side[1::2])) for side in (first, second)]

@@ -210,7 +210,7 @@ class Cap(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sums:
+class CapSums:
     """The losses under each cap before a charge."""
 
     caps: Recorded
@@ -218,7 +218,7 @@ class Sums:
     first: Mapping[str, dt.date]
 
     @classmethod
-    def of(cls, state: State, by_spender: Loss, at: dt.datetime) -> Sums:
+    def of(cls, state: State, by_spender: Loss, at: dt.datetime) -> CapSums:
         """The sums before a charge at a time, by a spender who has spent this much."""
         zone, nothing = read_zone(state["caps"]["zone"]), Loss.none()
         spent, first = {_RELEASE: nothing, _SPENDER: by_spender}, {}
@@ -351,7 +351,7 @@ def enter(page: Page, body: FieldDict, at: dt.datetime, slack: Fraction) -> None
             "Nothing was spent. Type release(..., spender='ana'), or for all that follows "
             "ledger.budget(..., spender='ana') or budget.for_spender('ana')."
         )
-    sums = Sums.of(page.caps, by_spender, at)
+    sums = CapSums.of(page.caps, by_spender, at)
     over = sums.exceeded(price, held)
     if over:
         refuse(sums, over, held if over == [_SPENDER] else price, spender)
@@ -360,7 +360,7 @@ def enter(page: Page, body: FieldDict, at: dt.datetime, slack: Fraction) -> None
     page.caps = sums.after(price)
 
 
-def refuse(sums: Sums, over: list[str], price: Loss, spender: str | None) -> None:
+def refuse(sums: CapSums, over: list[str], price: Loss, spender: str | None) -> None:
     """Errors: CapExceeded, which says which caps are in the way, and what fits."""
     lines = []
     for name in over:
@@ -384,7 +384,7 @@ def refuse(sums: Sums, over: list[str], price: Loss, spender: str | None) -> Non
 
 def lines_of(state: State, spenders: Mapping[str, Loss], at: dt.datetime) -> Iterator[Cap]:
     """Every cap with what is spent of it now; that of spenders has a line for each of them."""
-    sums = Sums.of(state, Loss.none(), at)
+    sums = CapSums.of(state, Loss.none(), at)
     for name in (name for name in NAMES if name in sums.caps):
         most = _most(sums.caps, name)
         if name == _SPENDER:

@@ -13,7 +13,7 @@ import polars as pl
 
 from dpframe.budget import account
 from dpframe.budget.account import Budget
-from dpframe.budget.allowance import Record
+from dpframe.budget.allowance import AllowanceRecord
 from dpframe.budget.entries import Entry, loss_of, price_of
 from dpframe.budget.losses import Loss
 from dpframe.budget.periods_of_time import NamedPeriod
@@ -237,7 +237,7 @@ def _planned(
     opening: Entry, lines: Sequence[Entry], now: dt.datetime
 ) -> tuple[list[tuple[Any, ...]], str, dt.date | None]:
     """Rows and sentence for an allowance: each later night spends its share."""
-    record, of = Record(opening, lines), opening.name or ""
+    record, of = AllowanceRecord(opening, lines), opening.name or ""
     pace = record.pace
     paid = [line for line in lines if line.is_charge and not line.gives]
     payments = [(line.when, _size(loss)) for line, (_, loss) in zip(paid, record.releases, strict=True)]

@@ -94,7 +94,7 @@ class Allotted(Protocol):
 
 
 @runtime_checkable
-class Numbers(Protocol):
+class PeriodNumbers(Protocol):
     """Numbers of a series, with their errors."""
 
     cost: Loss
@@ -115,22 +115,22 @@ class Numbers(Protocol):
 
 
 @runtime_checkable
-class Totals(Protocol):
+class PeriodTotals(Protocol):
     """A series: totals of consecutive periods, with running totals and windows."""
 
-    def add(self, query: Any, period: object, *, on_pending: str = "refuse") -> Numbers:
+    def add(self, query: Any, period: object, *, on_pending: str = "refuse") -> PeriodNumbers:
         """Measure a period."""
         ...
 
-    def total(self, alpha: float = 0.05) -> Numbers:
+    def total(self, alpha: float = 0.05) -> PeriodNumbers:
         """The running total."""
         ...
 
-    def window(self, length: str, alpha: float = 0.05) -> Numbers:
+    def window(self, length: str, alpha: float = 0.05) -> PeriodNumbers:
         """The total of the last periods."""
         ...
 
-    def table(self, window: str | Sequence[str] = (), alpha: float = 0.05) -> Numbers:
+    def table(self, window: str | Sequence[str] = (), alpha: float = 0.05) -> PeriodNumbers:
         """A row for each period."""
         ...
 
@@ -204,7 +204,7 @@ class Verbs(Hints):
         start: Any = None,
         on: str | None = None,
         noise: str = "auto",
-    ) -> Totals:
+    ) -> PeriodTotals:
         """Open a series: totals of consecutive periods, with running totals and windows. A known name reopens it.
 
         Input:  name; every: the length of a period, "1d", "12h", "1w", "1mo" (of a calendar); horizon: the number of
@@ -221,7 +221,7 @@ class Verbs(Hints):
                 to the noise that the first one bought: one unit moves no total further
         Errors: InvalidArgument, InvalidPrice, DeltaRequired; nothing is spent here
         """
-        opened: Totals = registered("series")(
+        opened: PeriodTotals = registered("series")(
             self,
             name,
             every,

@@ -71,14 +71,14 @@ def _percent(text: str) -> float:
     return number
 
 
-class _Length(NamedTuple):
+class _Period(NamedTuple):
     text: str
     length: dt.timedelta
 
 
 @typed
-def _length(text: str) -> _Length:
-    return _Length(text, read_length(text, "TIME"))
+def _length(text: str) -> _Period:
+    return _Period(text, read_length(text, "TIME"))
 
 
 def _show(ledger: Ledger, asked: Any) -> Said:

@@ -13,7 +13,7 @@ from enum import Enum
 from functools import cache
 
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import WORD, Chain, Chars, Choice, Group, Mark, Part, Pattern, Repeat
+from dpframe.plan import WORD, Chain, Chars, Group, Mark, OneOf, Part, Pattern, Repeat
 
 _MOST, _WORK = 1_000, 2_000_000  # states; characters looked at to make them: these take about a second
 _SURROGATES = (0xD800, 0xE000)  # no text has a character from the first on and before the second
@@ -48,7 +48,7 @@ class _Graph:
                 for part in reversed(parts):
                     after = self._added(part, after)
                 return after
-            case Choice(parts):
+            case OneOf(parts):
                 return self._new(None, *(self._added(part, after) for part in parts))
             case Group(part):
                 return self._added(part, after)

@@ -287,7 +287,7 @@ class Limits:
         return ", ".join(f"{name}={limit}" for name, limit in vars(self).items() if isinstance(limit, int))
 
 
-class Cap(NamedTuple):
+class PolicyCap(NamedTuple):
     """The most that releases may cost together."""
 
     epsilon: float
@@ -310,7 +310,7 @@ class Lock:
     defaults: Limits = Limits()
     default_min_units: int | None = None
     because: Mapping[str, str] = field(default_factory=dict)
-    caps: Mapping[str, Cap] = field(default_factory=dict)
+    caps: Mapping[str, PolicyCap] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -313,7 +313,7 @@ class Product(StrEnum):
 
 
 @dataclass(frozen=True)
-class Moment:
+class UnitMoment:
     """The products of one unit's partials, in integers.
 
     `sums` and `counts` are the keys of the totals whose partials are multiplied. The unit's sum becomes x = ⌊(2·⌊S /

@@ -30,7 +30,7 @@ from enum import Enum
 from fractions import Fraction
 
 from dpframe.errors import InvalidBounds, UnsupportedOperation
-from dpframe.plan.grid import Moment, Product, ValueGrid
+from dpframe.plan.grid import Product, UnitMoment, ValueGrid
 from dpframe.plan.statistics import Formula, ReleasedColumn
 from dpframe.plan.totals import Total, TotalKind
 from dpframe.plan.types import check_choice
@@ -121,7 +121,7 @@ def is_sampled(output: ReleasedColumn, unit_limits: UnitLimits) -> bool:
         return False
 
 
-def _word_of(moment: Moment) -> str:
+def _word_of(moment: UnitMoment) -> str:
     """The name of a second moment after that of its column; groups are counted from 1."""
     return f"{moment.product.value}{moment.place + 1}" if moment.product is Product.BETWEEN else moment.product.value
 
@@ -179,7 +179,7 @@ def _shifted(bound: int) -> int:
     return max(0, bound.bit_length() - _BITS)
 
 
-def _moment(moment: Moment, total: Total, grid: ValueGrid, most: int | None, unit_limits: UnitLimits) -> Total:
+def _moment(moment: UnitMoment, total: Total, grid: ValueGrid, most: int | None, unit_limits: UnitLimits) -> Total:
     """The total of a second moment: an integer of the grid for each person and group. Errors: InvalidBounds."""
     table, ends = unit_limits.table, (grid.lower, grid.upper)
     _check_size(grid.step, ends, unit_limits)
@@ -211,7 +211,7 @@ def _row_spread(count: Total, unit_limits: UnitLimits) -> Total:
     largest = limits.rows_per_group << count.fraction
     shift = _shifted(largest)
     rows, in_all = largest >> shift, (limits.rows << count.fraction) >> shift
-    moment = Moment(Product.ROW_SPREAD, None, count.key, rows_shift=shift, most_rows=rows)
+    moment = UnitMoment(Product.ROW_SPREAD, None, count.key, rows_shift=shift, most_rows=rows)
     grid = ValueGrid(Fraction(2**shift, 2**count.fraction) ** 2, Fraction(0), 0, rows**2 // 4)
     return _moment(moment, count, grid, rows * in_all, unit_limits)
 
@@ -234,7 +234,7 @@ def _with_rows(product: Product, total: Total, count: Total, unit_limits: UnitLi
         cap = -(-(most**2) // rows) - slope
     largest_product = cap * rows if product is Product.SQUARE else -(-most * rows // 4)
     rows_unit = Fraction(2**rows_shift, 2**count.fraction)
-    moment = Moment(
+    moment = UnitMoment(
         product,
         total.key,
         count.key,
@@ -267,7 +267,9 @@ def _of_sum(output: ReleasedColumn, unit_limits: UnitLimits) -> list[Total]:
     positive = total.grid.lower >= 0
     sizes = (2 * total.grid.magnitude * limits.rows << total.fraction) >> (pre + shift)  # of all x, but for rounding
     in_all = None if per_unit else most * (sizes + 2 * limits.groups)
-    moment = Moment(Product.SPREAD if positive else Product.SQUARE, total.key, None, pre=pre, shift=shift, most=most)
+    moment = UnitMoment(
+        Product.SPREAD if positive else Product.SQUARE, total.key, None, pre=pre, shift=shift, most=most
+    )
     unit = (Fraction(2**shift * 2**pre, 2) * total.unit) ** 2
     ends = (0, most**2 // 4) if positive else (0, most**2)
     if not per_unit:
@@ -309,7 +311,7 @@ def influence_total(totals: Sequence[Total], unit_limits: UnitLimits, place: int
     return _of_whole_people(moment, unit, ends, unit_limits)
 
 
-def _influence(totals: Sequence[Total], rows: int, place: int, unit_limits: UnitLimits) -> Moment:
+def _influence(totals: Sequence[Total], rows: int, place: int, unit_limits: UnitLimits) -> UnitMoment:
     """The influence of a unit with at most so many rows in a group, in integers. Errors: InvalidBounds."""
     for total in totals:
         largest = total.grid.magnitude * total.grid.step
@@ -320,7 +322,7 @@ def _influence(totals: Sequence[Total], rows: int, place: int, unit_limits: Unit
         each = 1 if total.of_units else rows
         lifts.append(_BITS - ((total.grid.magnitude * each) << total.fraction).bit_length())
     keys = tuple(total.key for total in totals)
-    return Moment(
+    return UnitMoment(
         Product.INFLUENCE, None, None, most=INFLUENCE_MOST, most_rows=rows, parts=keys, lifts=tuple(lifts), place=place
     )
 
@@ -428,7 +430,7 @@ def between_totals(output: ReleasedColumn, unit_limits: UnitLimits) -> list[Tota
     return result
 
 
-def _of_whole_people(moment: Moment, unit: Fraction, ends: tuple[int, int], unit_limits: UnitLimits) -> Total:
+def _of_whole_people(moment: UnitMoment, unit: Fraction, ends: tuple[int, int], unit_limits: UnitLimits) -> Total:
     """The total of a second moment where each person has one number in a group, whatever their rows are."""
     groups = 1 if unit_limits.one_row_each else unit_limits.groups
     limits = Contribution(groups, 1, groups)

@@ -23,7 +23,7 @@ import polars as pl
 from dpframe.errors import InvalidArgument, PolicyExceeded, kind_of
 from dpframe.fields import FieldDict, Fields
 from dpframe.plan.bins import check_interval
-from dpframe.plan.columns import Bounds, Cap, ColumnDomain, Limits, Lock
+from dpframe.plan.columns import Bounds, ColumnDomain, Limits, Lock, PolicyCap
 from dpframe.plan.steps import Rows, check_limit, typed_unit
 from dpframe.plan.types import Kind, kind, real, show
 from dpframe.theory.formulas.sensitivity import Relation
@@ -35,7 +35,7 @@ _TABLES = ("bounds", "keys", "because", "caps")
 CAPS = ("release", "spender", "day", "week", "month")
 
 
-class Entry(NamedTuple):
+class PolicyEntry(NamedTuple):
     """A value of the file, and whether a call may change it."""
 
     value: Any
@@ -43,7 +43,7 @@ class Entry(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Listed:
+class PolicyKeys:
     """Keys of a column: values, as the file has them, or texts of a CSV file, which are read for the column's type."""
 
     values: tuple[Any, ...]
@@ -98,17 +98,17 @@ class Policy(Hints):
 
     path: str
     sha256: str
-    entries: Mapping[str, Entry] = field(repr=False)
-    bounds: Mapping[str, Entry] = field(repr=False)
-    keys: Mapping[str, Entry] = field(repr=False)
+    entries: Mapping[str, PolicyEntry] = field(repr=False)
+    bounds: Mapping[str, PolicyEntry] = field(repr=False)
+    keys: Mapping[str, PolicyEntry] = field(repr=False)
     because: Mapping[str, str] = field(repr=False)
-    caps: Mapping[str, Cap] = field(repr=False)
+    caps: Mapping[str, PolicyCap] = field(repr=False)
     files: Mapping[str, str] = field(repr=False)
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         place = Path(_path_of(path))
         raw = _bytes_of(place, "policy=")
-        read = _Reading(place)
+        read = _PolicyReading(place)
         said = read.checked(raw)
         for name, value in said.items():
             object.__setattr__(self, name, value)
@@ -150,7 +150,7 @@ class Policy(Hints):
             Limits(**{n: e.value for n, e in self.entries.items() if n in LIMITS and e.default is default})
             for default in (False, True)
         ]
-        least = self.entries.get("min_units", Entry(None))
+        least = self.entries.get("min_units", PolicyEntry(None))
         least_units = (None, least.value) if least.default else (least.value, None)
         return Lock(
             self.name,
@@ -186,7 +186,7 @@ class Policy(Hints):
         return f"Policy({self.name!r}, locked: {', '.join(locked) or 'nothing'})"
 
 
-class _Reading:
+class _PolicyReading:
     """One file while it is read; `files` are the hashes of the files of keys."""
 
     def __init__(self, path: Path) -> None:
@@ -231,27 +231,27 @@ class _Reading:
             raise self.refused(f"{name} is a table, [{name}], with a line for each of its entries.")
         return value
 
-    def _open(self, name: str, value: object) -> Entry:
+    def _open(self, name: str, value: object) -> PolicyEntry:
         """A value, and whether a call may change it."""
         if not isinstance(value, dict):
-            return Entry(value)
+            return PolicyEntry(value)
         self._known(value, ("value", "default"), f"part of {name}", "Parts")
         if "value" not in value or not isinstance(value.get("default", False), bool):
             raise self.refused(f"{name} is a value, or {{value = ..., default = true}}.")
-        return Entry(value["value"], value.get("default", False))
+        return PolicyEntry(value["value"], value.get("default", False))
 
-    def _entry(self, name: str, value: object) -> Entry:
+    def _entry(self, name: str, value: object) -> PolicyEntry:
         match name:
             case "unit":
-                return Entry(self._unit(value))
+                return PolicyEntry(self._unit(value))
             case "people":
                 if not isinstance(value, str) or not value:
                     raise self.refused("people is what the units are called, as in people = 'patients'.")
-                return Entry(value)
+                return PolicyEntry(value)
             case "neighbors":
                 if value not in tuple(Relation):
                     raise self.refused("neighbors is 'add-remove' or 'replace', and no call may change it.")
-                return Entry(value)
+                return PolicyEntry(value)
         entry = self._open(name, value)
         if not is_integer(entry.value):
             raise self.refused(f"{name} is a whole number, as in {name} = 20.")
@@ -269,7 +269,7 @@ class _Reading:
             raise self.refused("unit is a column, unit = 'user_id', a list of columns, or {rows = 1}.")
         return tuple(names)
 
-    def _bounds(self, name: str, value: object) -> Entry:
+    def _bounds(self, name: str, value: object) -> PolicyEntry:
         entry = self._open(f"bounds of {name!r}", value)
         match entry.value:
             case [lower, upper]:
@@ -277,19 +277,19 @@ class _Reading:
                 return entry._replace(value=Bounds(*ends))
         raise self.refused(f"bounds of {name!r} are a pair, as in {name} = [0, 100].")
 
-    def _keys(self, name: str, value: object) -> Entry:
+    def _keys(self, name: str, value: object) -> PolicyEntry:
         entry = self._open(f"keys of {name!r}", value)
         match entry.value:
             case str(path):
                 return entry._replace(value=self._from_file(name, path))
             case [_, *_] as listed if len(set(map(repr, listed))) == len(listed):
                 if not any(isinstance(value, (list, dict, dt.time)) for value in listed):
-                    return entry._replace(value=Listed(tuple(listed)))
+                    return entry._replace(value=PolicyKeys(tuple(listed)))
         raise self.refused(
             f"keys of {name!r} are a list of different values, or the path of a CSV or Parquet file of these."
         )
 
-    def _from_file(self, name: str, path: str) -> Listed:
+    def _from_file(self, name: str, path: str) -> PolicyKeys:
         """The keys of a column from a file: its column of this name, or its only one."""
         place = self.path.parent / path
         raw = _bytes_of(place, f"{self.path.name}: keys of {name!r}")
@@ -308,9 +308,9 @@ class _Reading:
         column = table[name] if name in table.columns else table.to_series(0)
         if not len(column) or column.null_count() or column.n_unique() < len(column):
             raise self.refused(f"keys of {name!r}: {path!r} lists at least one value, each once, and none is missing.")
-        return Listed(tuple(column.to_list()), read is _texts)
+        return PolicyKeys(tuple(column.to_list()), read is _texts)
 
-    def _cap(self, name: str, value: object) -> Cap:
+    def _cap(self, name: str, value: object) -> PolicyCap:
         said = value if isinstance(value, dict) else {}
         self._known(said, ("epsilon", "delta"), f"part of caps.{name}", "Parts")
         epsilon: Any = said.get("epsilon")
@@ -321,7 +321,7 @@ class _Reading:
                 f"caps.{name} is a price, as in {name} = {{epsilon = 0.5, delta = 1e-7}}: epsilon is above 0, and "
                 "delta at least 0 and below 1. Without delta it is 0."
             )
-        return Cap(float(epsilon), float(delta))
+        return PolicyCap(float(epsilon), float(delta))
 
 
 def _texts(raw: bytes) -> pl.DataFrame:

@@ -83,7 +83,7 @@ def left_out(
             continue
         numbers = long.get_column(output.name).to_physical().cast(pl.Float64).to_numpy()
         times = factor if is_scaled(output) else 1.0
-        part = _Part(question, output, numbers / times, _error(plan, output), times)
+        part = _LeftOutPart(question, output, numbers / times, _error(plan, output), times)
         ends, whole = _together(part, part.of_limits(units, seen.values), part.of_bounds(seen.values, units))
         columns |= dict(zip(left_out_names(output.name), ends, strict=True))
         lines.append({"column": output.name, **_line(part, whole, seen)})
@@ -122,7 +122,7 @@ def _error(plan: NoisePlan, output: ReleasedColumn) -> float:
     return 0.0 if noise.exact else noise.error(_SURE)
 
 
-def _line(part: _Part, whole: Ends, seen: Seen) -> FieldDict:
+def _line(part: _LeftOutPart, whole: Ends, seen: Seen) -> FieldDict:
     """A column's line about all groups together: what is left out, and which part of the number without limits."""
     estimate, lower, upper = (float(end[0]) for end in whole)
     if math.isnan(estimate):
@@ -134,7 +134,7 @@ def _line(part: _Part, whole: Ends, seen: Seen) -> FieldDict:
     return {**line, "limits": bool(seen.sizes), "bounds": part.column in seen.values, "hidden": _hidden(part, seen)}
 
 
-def _hidden(part: _Part, seen: Seen) -> int:
+def _hidden(part: _LeftOutPart, seen: Seen) -> int:
     """Most units with far more rows, or far larger values, than all others that noise may hide.
 
     A curve comes again after a gap where a count is high enough (`MODEL.back_scales`). Units of one size may be at two
@@ -152,7 +152,7 @@ def _hidden(part: _Part, seen: Seen) -> int:
     )
 
 
-def _together(part: _Part, limits: tuple[Ends, Ends], bounds: tuple[Ends, Ends]) -> tuple[Ends, Ends]:
+def _together(part: _LeftOutPart, limits: tuple[Ends, Ends], bounds: tuple[Ends, Ends]) -> tuple[Ends, Ends]:
     """Both parts added, less what scaling has put back: for each group, and for all together."""
     back = part.factor - 1
 
@@ -245,7 +245,7 @@ class _Kept:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _LeftOutPart:
     """A released count or sum before it was scaled, with what is to be known of its rows."""
 
     question: Question

@@ -75,7 +75,7 @@ def from_certificate(certificate: Facts) -> Measurement:
     try:
         misfit = next(misfits(certificate), None)
         if misfit is None:
-            return _Chain(certificate).composed()
+            return _Steps(certificate).composed()
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError):
         misfit = None
     if misfit is not None:
@@ -91,7 +91,7 @@ def number(text: str) -> Fraction:
     return Fraction(int(top), int(bottom))
 
 
-class _Chain:
+class _Steps:
     """The parts of a certificate, and what follows from them."""
 
     def __init__(self, certificate: Facts) -> None:
@@ -102,9 +102,9 @@ class _Chain:
         self._metric: Metric = ExchangedUnitDistance() if self._exchanges else UnitDistance()
 
     @property
-    def _joining(self) -> _Chain:
+    def _joining(self) -> _Steps:
         """The same, where a unit joins or leaves."""
-        return _Chain({**self._facts, "relation": "add-remove"})
+        return _Steps({**self._facts, "relation": "add-remove"})
 
     # Sensitivities
 
@@ -440,30 +440,30 @@ def _unknown(what: str, name: str) -> UnsupportedOperation:
     return UnsupportedOperation(f"from_certificate: the {what} {name!r} has no chain here.")
 
 
-_RULES: Mapping[str, Callable[[_Chain, Facts], Sensitivity]] = {
+_RULES: Mapping[str, Callable[[_Steps, Facts], Sensitivity]] = {
     "rows": lambda chain, total: chain.limited(total, 1, 1),
     "values": lambda chain, total: chain.limited(total, 1, 1),
-    "sum": _Chain.sums,
+    "sum": _Steps.sums,
     "units": lambda chain, total: chain.per_unit(total, 0, 1),
     "unit_sum": lambda chain, total: chain.per_unit(total, *total["range"]),
     "unit_products": lambda chain, total: chain.per_unit(total, *total["range"]),
     "distinct": lambda chain, total: chain.limited({**total, "fraction": 0}, 1, 1),
-    "choice": _Chain.places,
-    "tree": _Chain.level,
+    "choice": _Steps.places,
+    "tree": _Steps.level,
     "merged": lambda chain, total: merged(chain.sensitivity(total["of"]), total["cells"]),
     "key_weights": lambda chain, total: key_weights(total["most"], total["one"]),
-    "histogram": _Chain.histogram,
-    "count_of_pairs": _Chain.histogram,
-    "interaction": _Chain.interaction,
+    "histogram": _Steps.histogram,
+    "count_of_pairs": _Steps.histogram,
+    "interaction": _Steps.interaction,
 }
-_LAWS: Mapping[str, Callable[[_Chain, Facts], Measurement]] = {
-    "none": _Chain.laplace,
-    "laplace": _Chain.laplace,
-    "discrete_laplace": _Chain.laplace,
-    "k_norm": _Chain.window,
-    "window": _Chain.joint,
-    "cube": _Chain.joint,
-    "permute_and_flip": _Chain.choice,
-    "exponential": _Chain.choice,
-    "truncated_geometric": _Chain.optimal,
+_LAWS: Mapping[str, Callable[[_Steps, Facts], Measurement]] = {
+    "none": _Steps.laplace,
+    "laplace": _Steps.laplace,
+    "discrete_laplace": _Steps.laplace,
+    "k_norm": _Steps.window,
+    "window": _Steps.joint,
+    "cube": _Steps.joint,
+    "permute_and_flip": _Steps.choice,
+    "exponential": _Steps.choice,
+    "truncated_geometric": _Steps.optimal,
 }

@@ -15,7 +15,7 @@ import dpframe as dp
 from dpframe.audit.neighbouring import multisets, owners_of, pairs, taken
 from dpframe.dpframe_check import Check
 from dpframe.release.answer.draw import _with_noise
-from dpframe.release.pricing.joint_noise import Cube, Window, joint_noises
+from dpframe.release.pricing.joint_noise import Cube, WindowNoise, joint_noises
 from dpframe.theory import from_certificate
 from dpframe.theory.formulas.error import error_of_tail
 from dpframe.theory.formulas.loss import calibration, joint_scale
@@ -129,7 +129,7 @@ def test_sums_of_one_sign_share_a_window_and_moments_a_cube():
     sums = {name: dp.sum("y", bounds=(0, 4 + i)) for i, name in enumerate("abcde")}
     for number, wanted in ((2, 1.826), (5, 3.055)):
         plan = plan_of(asked(dict(list(sums.items())[:number]), max_rows=1))
-        assert {type(noise.mechanism) for noise in plan.noises} == {Window}
+        assert {type(noise.mechanism) for noise in plan.noises} == {WindowNoise}
         for i, noise in enumerate(plan.noises):
             assert noise.deviation == pytest.approx(wanted * (4 + i), rel=2e-3)
     plan = plan_of(asked({"c": COV}, max_rows=1))
@@ -197,7 +197,7 @@ def test_what_a_set_saves_makes_all_noise_smaller_alike():
 MANY = 20_000
 
 
-@pytest.mark.parametrize(("aggregates", "law"), [(ONE_SIGN, Window), (EITHER, Cube)])
+@pytest.mark.parametrize(("aggregates", "law"), [(ONE_SIGN, WindowNoise), (EITHER, Cube)])
 def test_drawn_noise_has_the_law_that_is_stated(aggregates, law):
     """Deviations, errors and correlations; independent noise is the negative control."""
     query = asked(aggregates, max_groups=1, max_rows_per_group=1)
@@ -214,7 +214,7 @@ def test_drawn_noise_has_the_law_that_is_stated(aggregates, law):
             assert np.mean(np.abs(values) > error * 0.9 - 1e-9) >= alpha - beyond or noise.allotment.total.unit == 1
     sizes = found / np.array([[noise.deviation] for noise in noises])
     slack = 6 * 3 / math.sqrt(MANY)
-    if law is Window:  # of one sign: numbers that are moved down have a factor below 0
+    if law is WindowNoise:  # of one sign: numbers that are moved down have a factor below 0
         signs = np.array([noise.allotment.in_step.sign for noise in noises])
         assert np.corrcoef(sizes * signs[:, None])[0, 1:] == pytest.approx(0.5, abs=slack)
         assert np.corrcoef(sizes)[0, list(signs).index(-1)] < -slack
@@ -326,7 +326,7 @@ def test_intervals_hold_the_number_without_noise():
                 assert inside.mean() <= 1 - alpha * 0.5 + 6 * math.sqrt(alpha / groups)
 
 
-@pytest.mark.parametrize("law", [Window, Cube])
+@pytest.mark.parametrize("law", [WindowNoise, Cube])
 @pytest.mark.parametrize("scale", [1.0, 3.7, 2.0**40 / 3])
 def test_the_error_is_searched_from_where_it_is_and_not_from_0(law, scale, monkeypatch):
     """Else a table of many columns takes as long as their number, squared: each step adds up a term for each."""

@@ -16,7 +16,7 @@ import dpframe as dp
 from dpframe.errors import InvalidArgument, InvalidPrice, UnsupportedOperation
 from dpframe.release.shown.charts import Grouped, Heading, Look, grouped_chart, heatmap, margin, read_look, shown
 from dpframe.release.shown.charts.look import labels_of, wrapped
-from dpframe.release.shown.charts.places import Bins, Names, Numbers, Times, place_of
+from dpframe.release.shown.charts.places import BinPlace, NamePlace, NumberPlace, TimePlace, place_of
 from dpframe.release.shown.crosstab import Crosstab
 
 HEADING = Heading("Number of rows by key", ("Released at ε = 1; protected: unit 'user'.",))
@@ -137,18 +137,18 @@ def test_more_bins_than_can_be_seen_as_bars_are_a_line():
 @pytest.mark.parametrize(
     ("dtype", "keys", "place"),
     [
-        (pl.String(), ["a", "b"], Names),
-        (pl.Boolean(), [True, False], Names),
-        (pl.Enum(["low", "high"]), ["low"], Names),
-        (pl.Enum(["[0, 1)", "[2, 3)"]), ["[0, 1)"], Names),  # a gap between them
-        (pl.Enum(["[0, 1)", "[1, 3]"]), ["[0, 1)"], Bins),
-        (pl.Enum(["[2026-01-01, 2026-02-01)", "[2026-02-01, 2026-03-01]"]), ["[2026-01-01, 2026-02-01)"], Times),
-        (pl.Int64(), [3, 1], Numbers),
-        (pl.Float64(), [0.5, 1.5], Numbers),
-        (pl.Date(), DAYS[:2], Times),
-        (pl.Datetime("us", "UTC"), [dt.datetime(2026, 1, 1, tzinfo=dt.UTC)], Times),
-        (pl.String(), [None], Names),
-        (pl.Date(), [None], Names),
+        (pl.String(), ["a", "b"], NamePlace),
+        (pl.Boolean(), [True, False], NamePlace),
+        (pl.Enum(["low", "high"]), ["low"], NamePlace),
+        (pl.Enum(["[0, 1)", "[2, 3)"]), ["[0, 1)"], NamePlace),  # a gap between them
+        (pl.Enum(["[0, 1)", "[1, 3]"]), ["[0, 1)"], BinPlace),
+        (pl.Enum(["[2026-01-01, 2026-02-01)", "[2026-02-01, 2026-03-01]"]), ["[2026-01-01, 2026-02-01)"], TimePlace),
+        (pl.Int64(), [3, 1], NumberPlace),
+        (pl.Float64(), [0.5, 1.5], NumberPlace),
+        (pl.Date(), DAYS[:2], TimePlace),
+        (pl.Datetime("us", "UTC"), [dt.datetime(2026, 1, 1, tzinfo=dt.UTC)], TimePlace),
+        (pl.String(), [None], NamePlace),
+        (pl.Date(), [None], NamePlace),
     ],
 )
 def test_keys_stand_by_their_type(dtype, keys, place):
@@ -156,9 +156,9 @@ def test_keys_stand_by_their_type(dtype, keys, place):
 
 
 def test_whole_numbers_leave_room_for_those_that_are_missing():
-    ages = Numbers((18, 20, 21))
+    ages = NumberPlace((18, 20, 21))
     assert [ages.position(age) for age in ages.keys] == [0, 2, 3]
-    far = Numbers((1, 10**6, 10**9))
+    far = NumberPlace((1, 10**6, 10**9))
     assert [far.position(key) for key in far.keys] == [0, 1, 2]
     assert ages.ticks(10) == {2.5: "20"}
 

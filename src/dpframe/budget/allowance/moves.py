@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.budget import account
-from dpframe.budget.allowance.pace import Record
+from dpframe.budget.allowance.pace import AllowanceRecord
 from dpframe.budget.caps import enter
 from dpframe.budget.entries import Entry, price_of, texts_of
 from dpframe.budget.losses import Loss, Terms, read_delta, read_epsilon, read_rho
@@ -42,7 +42,7 @@ def move(budget: account.Budget, one: Entry, other: Entry, *, epsilon: object, d
     if one.number == other.number:
         raise InvalidArgument("transfer: this is the same allowance.")
     with budget._book.write() as page:
-        at, giving, receiving = account.now(), Record.on(page, one), Record.on(page, other)
+        at, giving, receiving = account.now(), AllowanceRecord.on(page, one), AllowanceRecord.on(page, other)
         amount = _read(giving, epsilon, delta, rho)
         giving.check(amount, giving.pace.night(at), "The transfer takes")
         night = receiving.pace.night(at)
@@ -66,7 +66,7 @@ def move(budget: account.Budget, one: Entry, other: Entry, *, epsilon: object, d
 def close(budget: account.Budget, opening: Entry) -> Loss:
     """End an allowance; see `Allowance.close`."""
     with budget._book.write() as page:
-        record = Record.on(page, opening)
+        record = AllowanceRecord.on(page, opening)
         if record.closed is not None:
             raise UnsupportedOperation(f"close: it was closed at {record.closed:%Y-%m-%d %H:%M} UTC.")
         share = _share(budget, record)
@@ -81,7 +81,7 @@ def close(budget: account.Budget, opening: Entry) -> Loss:
 def _move(
     budget: account.Budget,
     page: Page,
-    record: Record,
+    record: AllowanceRecord,
     amount: Loss,
     receives: dict[str, object],
     change: Loss,
@@ -109,7 +109,7 @@ def _move(
     page.append("transfer", receives, at)
 
 
-def _share(budget: account.Budget, record: Record) -> Share:
+def _share(budget: account.Budget, record: AllowanceRecord) -> Share:
     """The part of a budget that is counted for an allowance."""
     share = Share.of(budget._accountant, record.opening)
     for entry in record.entries:
@@ -127,7 +127,7 @@ def _spender(opening: Entry) -> dict[str, str]:
     return {} if opening.spender is None else {"spender": opening.spender}
 
 
-def _read(giving: Record, epsilon: object, delta: object, rho: object) -> Loss:
+def _read(giving: AllowanceRecord, epsilon: object, delta: object, rho: object) -> Loss:
     """The amount of a move, in the terms of the allowance. Errors: InvalidPrice."""
     if giving.pace.accountant.terms is Terms.RHO:
         if rho is None or epsilon is not None:

@@ -116,7 +116,7 @@ def planned(
 
 
 @dataclass(frozen=True)
-class Record:
+class AllowanceRecord:
     """Entries of an allowance: its releases, and moves to it and from it.
 
     Input:  opening: the charge that opened it; entries: the charges and the transfers about it, oldest first
@@ -126,7 +126,7 @@ class Record:
     entries: Sequence[Entry]
 
     @classmethod
-    def on(cls, page: Page, opening: Entry) -> Record:
+    def on(cls, page: Page, opening: Entry) -> AllowanceRecord:
         """As it stands on a locked page."""
         return cls(opening, page.members(opening.number))
 

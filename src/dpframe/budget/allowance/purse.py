@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from dpframe.budget import account
 from dpframe.budget.allowance.moves import close, holder_of, move
-from dpframe.budget.allowance.pace import Pace, Record, planned, read_pace, read_start
+from dpframe.budget.allowance.pace import AllowanceRecord, Pace, planned, read_pace, read_start
 from dpframe.budget.entries import Charge, Entry, texts_of
 from dpframe.budget.losses import Loss, Terms, written_number
 from dpframe.budget.names import is_text
@@ -47,7 +47,7 @@ class _Tonight:
     def enter(self, page: Page, loss: Loss) -> tuple[Loss, Fields]:
         """Errors: BudgetExceeded if the loss is more than tonight's share has left; BudgetMismatch for its holder."""
         holder_of(self.entry, page.role)
-        record = Record.on(page, self.entry)
+        record = AllowanceRecord.on(page, self.entry)
         night = record.pace.night(account.now())
         record.check(loss, night, "The release costs")
         nothing = Loss.none(in_rho=page.spent.exact_rho is not None)
@@ -144,9 +144,9 @@ class Allowance(PaidBy):
         self._budget, self._opening, self._pace = budget, opening, Pace.of(opening)
 
     @property
-    def _record(self) -> Record:
+    def _record(self) -> AllowanceRecord:
         number = self._opening.number
-        return Record(self._opening, [e for e in self._budget.entries(under=number) if e.about == number])
+        return AllowanceRecord(self._opening, [e for e in self._budget.entries(under=number) if e.about == number])
 
     @property
     def pace(self) -> Pace:

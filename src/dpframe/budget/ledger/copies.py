@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from dpframe.budget import account
 from dpframe.budget.accountants import accountant_named
-from dpframe.budget.allowance import Pace, Record
+from dpframe.budget.allowance import AllowanceRecord, Pace
 from dpframe.budget.entries import Entry, loss_of, price_of, texts_of
 from dpframe.budget.ledger.book import HASH, Known, LedgerPage, check_known, entry_of, known_of
 from dpframe.budget.ledger.schema import BUDGETS, DATA, ENTRIES, FORMAT, LEDGER, MOVED, RESULTS, UNWATCHED
@@ -170,7 +170,7 @@ def _count(connection: sa.Connection, name: str, loss: Loss, words: str, *, watc
             page.append("lost", {"about": opening.number, "by": words}, account.now())
         elif opening.allowance is not None and Share.of(accountant, opening).mixed:
             night, nothing = Pace.of(opening).night(account.now()), accountant.total([])
-            if (left := Record.on(page, opening).left(night)).exact_rho:
+            if (left := AllowanceRecord.on(page, opening).left(night)).exact_rho:
                 within = {"loss": texts_of(left), "night": night}
                 line = {"loss": texts_of(nothing), "about": opening.number, "within": within}
                 _charge_lost(page, words, line, nothing)

@@ -260,7 +260,7 @@ class _Reading:
             if loss_of(entry.body["by_spender"]) != self.spenders[spender]:
                 self.problems.append(f"charge {place} has another sum of its spender than the charges add up to")
         if self.caps is not None:
-            sums = caps.Sums.of(self.caps, before, entry.when)
+            sums = caps.CapSums.of(self.caps, before, entry.when)
             if sums.exceeded(price, held) or (spender is None and caps.needs_spender(self.caps, held)):
                 self.problems.append(f"charge {place} is above a cap")
             self.caps = sums.after(price)

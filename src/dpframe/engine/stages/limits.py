@@ -34,7 +34,7 @@ import polars as pl
 
 from dpframe.engine.backends import Backend, Frame, Selection, backend_of
 from dpframe.engine.stages.coerced import to_float
-from dpframe.plan import FRACTION_BITS, Limits, Moment, Product, Total, TotalKind
+from dpframe.plan import FRACTION_BITS, Limits, Product, Total, TotalKind, UnitMoment
 from dpframe.theory.formulas.sensitivity import Contribution
 
 AT_PLACE, BEFORE_PLACE = 2, 1  # the role of a group in a total of products between groups; 0 for the others
@@ -258,11 +258,11 @@ def weight_name(name: str, part: int) -> str:
 
 def _with_influences(
     frame: Frame,
-    influences: Sequence[tuple[Moment, str]],
+    influences: Sequence[tuple[UnitMoment, str]],
     names: Mapping[tuple[object, ...], str],
     alone: Mapping[str, int],
 ) -> Frame:
-    """The influence of each unit: a weighted sum of its partials, clipped; see `dpframe.plan.Moment`.
+    """The influence of each unit: a weighted sum of its partials, clipped; see `dpframe.plan.UnitMoment`.
 
     Input:  alone: the weights where there is one group; else they are columns of the frame
     Bound:  no integer wraps: partials are at most 2^24 after the lift, weights at most 2^30, and there are fewer than
@@ -295,7 +295,9 @@ def _with_influences(
     return frame.with_columns(*(_within(column, -most, most).alias(name) for column, most, name in ends))
 
 
-def _squared(frame: Frame, influences: Sequence[tuple[Moment, str]], names: Mapping[tuple[object, ...], str]) -> Frame:
+def _squared(
+    frame: Frame, influences: Sequence[tuple[UnitMoment, str]], names: Mapping[tuple[object, ...], str]
+) -> Frame:
     """The squares of influences, less a multiple of the rows where there are counts; clipped last."""
     engine = backend_of(frame)
     counted = [(m, name, nw.col(names[m.counts]).cast(nw.Int64)) for m, name in influences if m.counts is not None]
@@ -317,7 +319,7 @@ def _squared(frame: Frame, influences: Sequence[tuple[Moment, str]], names: Mapp
     return frame.with_columns(*ends)
 
 
-def _between(frame: Frame, influences: Sequence[tuple[Moment, str]], units: Sequence[str]) -> Frame:
+def _between(frame: Frame, influences: Sequence[tuple[UnitMoment, str]], units: Sequence[str]) -> Frame:
     """In the groups before a place, a unit's influence there times its influence on the group at the place; else 0.
 
     Bound:  a unit has at most one row in each of the groups that it keeps. So at most `others` of its rows are before
@@ -342,8 +344,8 @@ def _between(frame: Frame, influences: Sequence[tuple[Moment, str]], units: Sequ
     return frame.with_columns(*(_within(nw.col(name), -m.cap, m.cap).alias(name) for m, name in influences))
 
 
-def _product(engine: Backend, moment: Moment, names: Mapping[tuple[object, ...], str]) -> nw.Expr:
-    """One product of a unit's sum and rows; see `dpframe.plan.Moment`."""
+def _product(engine: Backend, moment: UnitMoment, names: Mapping[tuple[object, ...], str]) -> nw.Expr:
+    """One product of a unit's sum and rows; see `dpframe.plan.UnitMoment`."""
     if moment.counts is None:
         rows = None
     else:

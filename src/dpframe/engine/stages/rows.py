@@ -171,7 +171,7 @@ def _(step: rewrites.Rewrite, live: frozenset[str], empty: bool) -> Frame:
     return computed if here.frame is rows and read - written <= plain else here.engine.settled(computed)
 
 
-class _Part(NamedTuple):
+class _WrittenPart(NamedTuple):
     """A step that writes columns, the columns of it that are needed, and the columns that are needed before it."""
 
     step: rewrites.Rewrite
@@ -179,9 +179,9 @@ class _Part(NamedTuple):
     inputs: frozenset[str]
 
 
-def _run(step: steps.Step, live: frozenset[str]) -> list[_Part]:
+def _run(step: steps.Step, live: frozenset[str]) -> list[_WrittenPart]:
     """A step that writes columns, after those right before it, the first at first."""
-    run: list[_Part] = []
+    run: list[_WrittenPart] = []
     times, depth = Counter(live), 0  # how often each version stands in the expressions of the columns in the end
     while isinstance(step, rewrites.Rewrite):
         table = step.since.table
@@ -195,7 +195,7 @@ def _run(step: steps.Step, live: frozenset[str]) -> list[_Part]:
         if run and (depth > nodes.DEEPEST or before.total() > _MOST_STATED):
             break
         live = live.difference(columns).union(*(_read(node, table) for node in columns.values()))
-        run.insert(0, _Part(step, columns, live))
+        run.insert(0, _WrittenPart(step, columns, live))
         step, times = step.since, before
         while isinstance(step, _UNCHANGED) and step.parent is not None:
             step = step.parent

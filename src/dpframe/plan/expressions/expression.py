@@ -13,7 +13,7 @@ import polars as pl
 from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation, WrongType, kind_of
 from dpframe.plan.bins import check_bound, check_interval
 from dpframe.plan.expressions.choices import Closed, between, mapped, same
-from dpframe.plan.expressions.foreign import Reader
+from dpframe.plan.expressions.foreign import PolarsReader
 from dpframe.plan.expressions.namespaces import CalendarNamespace, TextNamespace
 from dpframe.plan.hints import EXPRESSION
 from dpframe.plan.nodes import Call, Listed, Literal, Name, Node, joined, text
@@ -426,7 +426,7 @@ def lit(value: object) -> Expr:
     return Expr(node_of(value))
 
 
-POLARS = Reader(col, lit, Expr)
+POLARS = PolarsReader(col, lit, Expr)
 
 
 def read_polars(expr: pl.Expr) -> Expr:

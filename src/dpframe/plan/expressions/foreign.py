@@ -78,7 +78,7 @@ _LISTED = {
 _LISTS = {"Boolean.IsIn": 1, "Replace": 2, "ReplaceStrict": 2}  # how many arguments are lists of values
 
 
-class Reader(NamedTuple):
+class PolarsReader(NamedTuple):
     """Reads expressions of Polars with what makes ours: `dp.col`, `dp.lit`, and `Expr` of a node."""
 
     col: Callable[[str], Any]

@@ -15,13 +15,13 @@ from dpframe.plan.types import as_dtype, check_text, real
 from dpframe.usage import Hints, check_flags, read_whole
 
 
-class Called(Protocol):
+class Callee(Protocol):
     """The part of an expression that its namespaces need."""
 
     def _call(self, operation: str, *others: object, **options: Any) -> Self: ...
 
 
-E = TypeVar("E", bound=Called)
+E = TypeVar("E", bound=Callee)
 _PLACES = 2**31 - 1  # of a character, as engines count them
 _ZONE = re.compile("UTC|[A-Z][A-Za-z]+(/[A-Za-z0-9_+-]+)+")  # those that all engines know
 _PIECES = 2**20  # of a text that are looked at

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dpframe.plan.operations.elementary import ELEMENTARY
 from dpframe.plan.operations.images import at_least, imaged
 from dpframe.plan.operations.numbers import DIVISIBLE, OF_NUMBERS
-from dpframe.plan.operations.pattern_parts import WORD, Chain, Chars, Choice, Group, Mark, Part, Repeat
+from dpframe.plan.operations.pattern_parts import WORD, Chain, Chars, Group, Mark, OneOf, Part, Repeat
 from dpframe.plan.operations.patterns import WHITE_SPACE, Ends, Pattern, Search, Task
 from dpframe.plan.operations.rules import Applied, Operation, overflows
 from dpframe.plan.operations.taylor import LARGEST_POWER, LEAST_POWER, Floats, exponential, log1p, logarithm
@@ -30,13 +30,13 @@ __all__ = [
     "Applied",
     "Chain",
     "Chars",
-    "Choice",
     "Ends",
     "Every",
     "Floats",
     "Form",
     "Group",
     "Mark",
+    "OneOf",
     "Operation",
     "Part",
     "Pattern",

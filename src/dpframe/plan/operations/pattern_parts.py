@@ -40,7 +40,7 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class Choice:
+class OneOf:
     """One of several parts; the first that leads to a match."""
 
     parts: tuple[Part, ...]
@@ -64,7 +64,7 @@ class Group:
     number: int
 
 
-Part = Chars | Mark | Chain | Choice | Repeat | Group
+Part = Chars | Mark | Chain | OneOf | Repeat | Group
 
 
 def chars(spans: Sequence[Span], *, opposite: bool = False) -> Chars:
@@ -88,7 +88,7 @@ WORD, ANY = chars(WORD_SPANS), chars([(10, 10)], opposite=True)
 def size_of(tree: Part) -> int:
     """The characters and places of a pattern that is written out."""
     match tree:
-        case Chain(parts) | Choice(parts):
+        case Chain(parts) | OneOf(parts):
             return sum(map(size_of, parts))
         case Repeat(part):
             return size_of(part) * max(tree.least + 1, tree.most or 0)
@@ -102,7 +102,7 @@ def least_of(tree: Part) -> int:
     match tree:
         case Chain(parts):
             return sum(map(least_of, parts))
-        case Choice(parts):
+        case OneOf(parts):
             return min(map(least_of, parts))
         case Repeat(part):
             return least_of(part) * tree.least
@@ -143,7 +143,7 @@ def _places(tree: Part, beside: dict[int, list[_Place]]) -> _Places | None:
                 _join(inner, inner, beside)
             return inner and _Places(inner.empty or not least, inner.first, inner.last)
     several = [_places(part, beside) for part in tree.parts]
-    one_of = isinstance(tree, Choice)
+    one_of = isinstance(tree, OneOf)
     if None in several or (one_of and any(part.empty for part in several if part)):
         return None
     return reduce(partial(_either if one_of else _behind, beside), filter(None, several))
@@ -194,7 +194,7 @@ def part_of_group(tree: Part, number: int) -> Part:
         part = pending.pop()
         if isinstance(part, Group) and part.number == number:
             return part.part
-        pending += part.parts if isinstance(part, (Chain, Choice)) else [part.part] if hasattr(part, "part") else []
+        pending += part.parts if isinstance(part, (Chain, OneOf)) else [part.part] if hasattr(part, "part") else []
     return tree
 
 
@@ -206,8 +206,8 @@ def written(tree: Part, word: str) -> str:
         case Mark():
             return word if tree is Mark.WORD else tree.value
         case Chain(parts):
-            return "".join(f"(?:{written(p, word)})" if isinstance(p, Choice) else written(p, word) for p in parts)
-        case Choice(parts):
+            return "".join(f"(?:{written(p, word)})" if isinstance(p, OneOf) else written(p, word) for p in parts)
+        case OneOf(parts):
             return "|".join(written(part, word) for part in parts)
         case Group(part):
             return f"({written(part, word)})"

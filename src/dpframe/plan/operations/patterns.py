@@ -21,9 +21,9 @@ from dpframe.plan.operations.pattern_parts import (
     WORD_SPANS,
     Chain,
     Chars,
-    Choice,
     Group,
     Mark,
+    OneOf,
     Part,
     Repeat,
     Span,
@@ -197,7 +197,7 @@ class _Reader:
         parts = [self.chain()]
         while self.take("|"):
             parts.append(self.chain())
-        return parts[0] if len(parts) == 1 else Choice(tuple(parts))
+        return parts[0] if len(parts) == 1 else OneOf(tuple(parts))
 
     def chain(self) -> Part:
         parts: list[Part] = []

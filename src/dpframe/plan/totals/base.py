@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from dpframe.plan.columns import Bounds, Column, Limits
-from dpframe.plan.grid import Candidates, Moment, Product, ValueGrid
+from dpframe.plan.grid import Candidates, Product, UnitMoment, ValueGrid
 from dpframe.plan.types import TIMES, Kind, Scalar
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
@@ -107,7 +107,7 @@ class Total:
     collects: bool = False  # it adds up the suppressed groups
     finds: bool = False  # it decides which groups are released, and is not released itself
     among: tuple[str, ...] = ()  # the columns of the interaction, in a release of many marginals
-    moment: Moment | None = None  # how products of partials are made, for a second moment
+    moment: UnitMoment | None = None  # how products of partials are made, for a second moment
     factors: tuple[Factor, ...] = ()  # what a product is of
     present: tuple[Column, ...] = ()  # other columns whose value must not be missing in a row that is added up
     limits: Limits | None = None  # its own limits on one unit; None for those of the question

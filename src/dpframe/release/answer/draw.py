@@ -31,7 +31,7 @@ from dpframe.release.estimators import (
     tree_ends,
     variances,
 )
-from dpframe.release.pricing import Joint, Laplace, Noise, NoisePlan, TruncatedGeometric
+from dpframe.release.pricing import JointNoise, Laplace, Noise, NoisePlan, TruncatedGeometric
 from dpframe.theory.formulas.error import Source, fitted
 from dpframe.theory.formulas.rank_trees import FittedRanks
 
@@ -254,7 +254,7 @@ def _with_noise(totals: Sequence[tuple[Noise, WideIntegers]]) -> dict[TotalKey, 
     """Noisy totals by their key, each with its own noise or that of its pair."""
     alone = [(n, total) for n, total in totals if not (n.paired or n.mechanism.joined or n.mechanism.together)]
     noisy = {noise.total.key: plus(total, _fresh_noise(noise, len(total))) for noise, total in alone}
-    noisy |= _with_joint_noise([(n.mechanism, n, total) for n, total in totals if isinstance(n.mechanism, Joint)])
+    noisy |= _with_joint_noise([(n.mechanism, n, total) for n, total in totals if isinstance(n.mechanism, JointNoise)])
     exact = {id(noise.allotment): values for noise, values in totals}
     laws = {id(noise.allotment): noise.mechanism for noise, _ in totals}
     for noise, total in totals:
@@ -273,9 +273,9 @@ def _with_noise(totals: Sequence[tuple[Noise, WideIntegers]]) -> dict[TotalKey, 
     return noisy
 
 
-def _with_joint_noise(totals: Sequence[tuple[Joint, Noise, WideIntegers]]) -> dict[TotalKey, Any]:
+def _with_joint_noise(totals: Sequence[tuple[JointNoise, Noise, WideIntegers]]) -> dict[TotalKey, Any]:
     """Noisy totals of which several have one noise in each group: see `theory.formulas.loss.joint_scale`."""
-    sets: dict[str, list[tuple[Joint, Noise, WideIntegers]]] = {}
+    sets: dict[str, list[tuple[JointNoise, Noise, WideIntegers]]] = {}
     for member in totals:
         sets.setdefault(member[0].first, []).append(member)
     noisy = {}

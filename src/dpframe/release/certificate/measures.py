@@ -12,7 +12,7 @@ from dpframe.noise import ball
 from dpframe.release.certificate.key_rules import key_rule
 from dpframe.release.certificate.rationals import certified_up, rounded_up, text
 from dpframe.release.certificate.total_facts import Ids, Read
-from dpframe.release.pricing import AddsNoise, Joint, Noise, NoisePlan
+from dpframe.release.pricing import AddsNoise, JointNoise, Noise, NoisePlan
 from dpframe.theory.formulas.loss import fade, pure_to_gdp, rank_terms
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
@@ -69,7 +69,7 @@ def stated_mechanisms(plan: NoisePlan, names: Ids) -> Iterator[Stated]:
         total = noise.total
         if total.collects or noise.mechanism.joined or (noise.paired and noise.allotment.beside is None):
             continue  # it stands with the total that it adds up, or follows from a pair
-        if isinstance(noise.mechanism, Joint) and noise.mechanism.first != noise.allotment.names[0]:
+        if isinstance(noise.mechanism, JointNoise) and noise.mechanism.first != noise.allotment.names[0]:
             continue  # it stands with the first total of its noise
         first, *others = _stated(noise, drawn, names)
         if total.key in rests and not noise.exact:
@@ -127,8 +127,8 @@ def _stated(noise: Noise, drawn: Mapping[int, Noise], names: Ids) -> Sequence[St
             one = 2 ** (pair.beside.total.fraction - rows.total.fraction)
             fields["of"].append(names[rows.total.key])
             fields["missing"] = text(one * Fraction(rows.scale))
-    if isinstance(noise.mechanism, Joint):
-        shared = [(one, one.mechanism) for one in drawn.values() if isinstance(one.mechanism, Joint)]
+    if isinstance(noise.mechanism, JointNoise):
+        shared = [(one, one.mechanism) for one in drawn.values() if isinstance(one.mechanism, JointNoise)]
         shared = [(one, joint) for one, joint in shared if joint.first == noise.mechanism.first]
         fields["of"] = [names[one.total.key] for one, _ in shared]
         fields["factors"] = [joint.factor for _, joint in shared]

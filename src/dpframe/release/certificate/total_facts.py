@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Literal
 
 from dpframe.fields import FieldDict
-from dpframe.plan import Allotment, Limits, Moment, Product, Question, Total, TotalKind
+from dpframe.plan import Allotment, Limits, Product, Question, Total, TotalKind, UnitMoment
 from dpframe.release.certificate.rationals import text
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
 
@@ -146,8 +146,8 @@ def _products(question: Question, total: Total) -> FieldDict:
     return {"range": [total.grid.lower, total.grid.upper], "nullable": nullable, "one_row": not nullable, **before}
 
 
-def _factor(moment: Moment, ids: Ids) -> FieldDict:
-    """The bound of a unit's products in all of its groups: the size of one factor, as `plan.Moment` makes it."""
+def _factor(moment: UnitMoment, ids: Ids) -> FieldDict:
+    """The bound of a unit's products in all of its groups: the size of one factor, as `plan.UnitMoment` makes it."""
     if moment.in_all is None or moment.product is Product.BETWEEN:
         return {"factor": None}
     if moment.counts is not None:

@@ -24,7 +24,7 @@ from dpframe.arrays import Booleans, Floats, Integers
 from dpframe.plan import Total
 from dpframe.release.estimators.base import Interval
 from dpframe.release.estimators.influence import NoisyColumn
-from dpframe.release.pricing import Joint, Noise
+from dpframe.release.pricing import JointNoise, Noise
 from dpframe.theory.formulas.error import (
     gaussian_sum_reaches,
     laplace_sum_reaches,
@@ -79,10 +79,10 @@ def reaches(size: Floats, terms: Terms, alpha: float, sampling: Floats | None = 
 
     The discrete Laplace noise of a count enters exactly. Any other integer noise is real noise that is rounded by at
     most half a step of its grid (see `Noise.step`), or smaller than that in distribution. The cells of joint noise are
-    uncorrelated, so the squares of their weighted deviations add up: see `Joint.quantile`.
+    uncorrelated, so the squares of their weighted deviations add up: see `JointNoise.quantile`.
     """
     moving = [(weight * float(noise.total.unit), noise) for weight, noise in terms if not noise.exact]
-    joint = [(weight, noise.mechanism) for weight, noise in moving if isinstance(noise.mechanism, Joint)]
+    joint = [(weight, noise.mechanism) for weight, noise in moving if isinstance(noise.mechanism, JointNoise)]
     if joint:
         size = size - sum((weight * noise.step for weight, noise in moving), np.zeros_like(size))
         law, rest = joint[0][1], [(weight, noise) for weight, noise in moving if not noise.mechanism.together]

@@ -22,7 +22,7 @@ from functools import partial
 import numpy as np
 
 from dpframe.arrays import Booleans, Floats
-from dpframe.plan import Moment, Product, ReleasedColumn, Total
+from dpframe.plan import Product, ReleasedColumn, Total, UnitMoment
 from dpframe.release.estimators.base import Interval
 from dpframe.release.estimators.fieller import Terms, farthest, reaches
 from dpframe.release.estimators.influence import (
@@ -172,7 +172,7 @@ def _total_variance(output: NoisyColumn, numbers: Floats) -> Sampled | None:
     return Sampled(most * numbers - output[key], _scale(terms), known)
 
 
-def _by_product(output: ReleasedColumn) -> Mapping[Product, tuple[str, Total, Moment]]:
+def _by_product(output: ReleasedColumn) -> Mapping[Product, tuple[str, Total, UnitMoment]]:
     """The second moments of a column that are read with its totals, by what they multiply."""
     moments = [(name, m, m.moment) for name, m in output.moments if not m.of_influence]
     return {how.product: (name, m, how) for name, m, how in moments if how is not None}

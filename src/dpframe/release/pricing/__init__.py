@@ -10,7 +10,7 @@ from dpframe.release.pricing.allocation import (
 )
 from dpframe.release.pricing.bought_noise import PricedTotal
 from dpframe.release.pricing.choice_mechanisms import Chooses, Exponential, TruncatedGeometric
-from dpframe.release.pricing.joint_noise import Joint, simulated
+from dpframe.release.pricing.joint_noise import JointNoise, simulated
 from dpframe.release.pricing.keys import spread_of
 from dpframe.release.pricing.mechanisms import (
     UNNAMED,
@@ -55,8 +55,8 @@ __all__ = [
     "Fitted",
     "Gaussian",
     "GaussianPrice",
-    "Joint",
     "JointLaplace",
+    "JointNoise",
     "KNorm",
     "Laplace",
     "Mechanism",

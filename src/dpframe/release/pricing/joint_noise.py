@@ -27,7 +27,7 @@ from dpframe.theory.formulas.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True)
-class Joint(AddsNoise):
+class JointNoise(AddsNoise):
     """The noise of one of several totals that share it.
 
     In each group, integers z are drawn at the scale `steps`, one for each of the totals, whose number is `cells`; this
@@ -107,7 +107,7 @@ class Joint(AddsNoise):
 
 
 @dataclass(frozen=True)
-class Window(Joint):
+class WindowNoise(JointNoise):
     """Noise from one window for totals to which each unit adds numbers of one sign."""
 
     label = law = "window"
@@ -120,7 +120,7 @@ class Window(Joint):
 
 
 @dataclass(frozen=True)
-class Cube(Joint):
+class Cube(JointNoise):
     """Noise that is uniform in a random cube, for totals that a unit may move either way."""
 
     label = law = "cube"
@@ -133,12 +133,12 @@ class Cube(Joint):
 
 
 @lru_cache(maxsize=256)
-def _quantile(law: type[Joint], cells: int, order: int, alpha: float) -> float:
+def _quantile(law: type[JointNoise], cells: int, order: int, alpha: float) -> float:
     return max(_cell_quantile(law, cells, alpha) / law.relative(cells), mixed_normal_error(order, alpha))
 
 
 @lru_cache(maxsize=256)
-def _cell_quantile(law: type[Joint], cells: int, alpha: float) -> float:
+def _cell_quantile(law: type[JointNoise], cells: int, alpha: float) -> float:
     """The size that one cell exceeds with probability at most alpha, on the reals and at scale 1."""
     low, high = 0.0, 100.0 * (cells + 3)
     for _ in range(60):
@@ -156,7 +156,7 @@ def joint_noises(members: Sequence[Allotment], epsilon: Fraction, *, one_signed:
     (length,) = {step.rows * (step.vectors if one_signed else 1) for step in steps_of}
     scale, factors = joint_scale(length, [step.size for step in steps_of], epsilon)
     paid = length * max(factor * step.size for factor, step in zip(factors, steps_of, strict=True)) / Fraction(scale)
-    law, noises = Window if one_signed else Cube, list[Noise]()
+    law, noises = WindowNoise if one_signed else Cube, list[Noise]()
     for member, step, factor in zip(members, steps_of, factors, strict=True):
         signed, losses = -factor if one_signed and step.sign < 0 else factor, Fraction(0) if noises else paid
         own = law(float_up(Fraction(scale) / factor), scale, signed, len(members), members[0].names[0], losses)
@@ -169,11 +169,11 @@ def simulated(noises: Sequence[Noise], draw: np.random.Generator, times: int) ->
 
     The totals follow one statistic. Those with one noise share the radii of its cubes, others have independent noises.
     """
-    joint = [noise.mechanism for noise in noises if isinstance(noise.mechanism, Joint)]
+    joint = [noise.mechanism for noise in noises if isinstance(noise.mechanism, JointNoise)]
     radii = draw.gamma(joint[0].order, size=times) if joint else np.zeros(times)
     drawn = []
     for noise in noises:
-        if isinstance(noise.mechanism, Joint):
+        if isinstance(noise.mechanism, JointNoise):
             drawn.append(radii * draw.uniform(-1, 1, times) * noise.scale * float(noise.total.unit))
         else:
             drawn.append(noise.added.simulated(draw, (times,), noise.deviation))

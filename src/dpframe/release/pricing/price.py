@@ -36,7 +36,7 @@ _PAID = "{} paid from this budget with Gaussian noise: release(rho=0.01)."
 _MARGINS = "margins='measured' is"
 
 
-class Account(Protocol):
+class PricedAccount(Protocol):
     """An account of which a share can be a price."""
 
     @property
@@ -285,7 +285,7 @@ def read_price(
 
 
 def paid_price(
-    account: Account, noise: object, name: str | None = None, /, *, share: object = None, **others: Any
+    account: PricedAccount, noise: object, name: str | None = None, /, *, share: object = None, **others: Any
 ) -> Price:
     """The price that a release from an account pays: as typed, or that of a share of the budget, see `Budget.part`.
 

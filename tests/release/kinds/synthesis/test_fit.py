@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dpframe.release.kinds.synthesis.fit import Measured, agreed, fitted, together
+from dpframe.release.kinds.synthesis.fit import MeasuredTable, agreed, fitted, together
 from dpframe.release.kinds.synthesis.model import drawn_rows, summed
 
 SIZES = (2, 3, 4, 3)
@@ -19,7 +19,7 @@ def joint(seed=1):
 def tables(parts, rows=10_000.0, deviation=1.0, noise=0.0):
     draw, law = np.random.default_rng(7), joint()
     exact = {part: rows * summed(law, tuple(range(len(SIZES))), part) for part in parts}
-    return [Measured(p, t + noise * draw.normal(size=t.shape), deviation) for p, t in exact.items()]
+    return [MeasuredTable(p, t + noise * draw.normal(size=t.shape), deviation) for p, t in exact.items()]
 
 
 def closed_form(parts):
@@ -71,7 +71,7 @@ def test_agreed_tables_are_nearer_to_the_truth_than_each_alone():
 
 
 def test_two_tables_of_the_same_columns_are_one_by_their_precision():
-    (one,) = together([Measured((0,), np.array([0.0, 0.0]), 1.0), Measured((0,), np.array([5.0, 10.0]), 2.0)])
+    (one,) = together([MeasuredTable((0,), np.array([0.0, 0.0]), 1.0), MeasuredTable((0,), np.array([5.0, 10.0]), 2.0)])
     assert np.allclose(one.values, [1.0, 2.0])
     assert one.deviation == pytest.approx((1 + 1 / 4) ** -0.5)
 
@@ -80,7 +80,7 @@ def test_two_tables_of_the_same_columns_are_one_by_their_precision():
 def test_tables_that_cannot_be_met_together_leave_probabilities(seed):
     draw = np.random.default_rng(seed)
     parts = [*combinations(range(4), 2), (0, 1, 2)]
-    wild = [Measured(p, 1000 * draw.normal(size=[SIZES[i] for i in p]), 3.0) for p in parts]
+    wild = [MeasuredTable(p, 1000 * draw.normal(size=[SIZES[i] for i in p]), 3.0) for p in parts]
     fit = fitted(SIZES, wild, 30)
     for table in fit.beliefs.tables:
         assert np.isfinite(table).all()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpframe.release.kinds.synthesis.model import tree_cells
-from dpframe.release.kinds.synthesis.rounds import Exact, Settings, _choose, _Purse, measured_and_fitted
+from dpframe.release.kinds.synthesis.rounds import Exact, RoundSettings, _choose, _Purse, measured_and_fitted
 from dpframe.release.pricing import Exponential
 
 
@@ -14,7 +14,7 @@ class Even:
     """A model that expects ten rows in each cell of any table."""
 
     rows = 40.0
-    settings = Settings()
+    settings = RoundSettings()
 
     def table(self, part):
         return np.full((2, 2), 0.25)
@@ -68,7 +68,7 @@ def test_models_stay_within_their_cells():
         np.add.at(table, tuple(codes[:, i] for i in part), 1)
         return table
 
-    settings = Settings(cells=2000)
+    settings = RoundSettings(cells=2000)
     parts = {(i, j): 2 for i in range(6) for j in range(i)}
     parts = {tuple(sorted(part)): weight for part, weight in parts.items()}
     measured, fit = measured_and_fitted(Exact(read, 0, 1, 1), sizes, parts, Fraction(50), draw, settings)
@@ -91,7 +91,7 @@ def test_named_tables_are_measured_before_any_is_chosen_as_far_as_the_model_allo
     weights = dict.fromkeys([*named, large], 1)
     exact = Exact(read, 0, 3, 9)
     measured, _ = measured_and_fitted(
-        exact, sizes, weights, rho, draw, Settings(cells=200), named=[named[0], large, named[1]]
+        exact, sizes, weights, rho, draw, RoundSettings(cells=200), named=[named[0], large, named[1]]
     )
     assert [one.part for one in measured[5:7]] == named
     assert large not in [one.part for one in measured]

@@ -37,7 +37,7 @@ class Opened(ops.SQLQueryResult):
     types: tuple[tuple[str, pa.DataType], ...]
 
 
-class Compiler(TotalCompiler, DataFusionCompiler):
+class DataFusionTotalCompiler(TotalCompiler, DataFusionCompiler):
     """Ibis' own compiler, with calls of dpframe's functions. It lists the calls and the tables of its query."""
 
     title = "DataFusion"

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 from ibis.formats.pyarrow import PyArrowType
 
-from dpframe.engine.backends.datafusion.compiler import Compiler, Function, Opened
+from dpframe.engine.backends.datafusion.compiler import DataFusionTotalCompiler, Function, Opened
 from dpframe.engine.backends.datafusion.functions import FUNCTIONS, as_held, series
 from dpframe.engine.backends.ibis_checks import database_of
 from dpframe.engine.intake import plain_type
@@ -54,7 +54,7 @@ def planned(rows: ibis.Table) -> pl.DataFrame:
 
     Errors: UnsupportedOperation for a table that dpframe's session cannot read, such as one of an object store
     """
-    compiler = Compiler()
+    compiler = DataFusionTotalCompiler()
     query = compiler.written(rows)
     _check(_session(compiler), compiler.tables.values())
     return _collected(_session(compiler, empty=True), compiler, query)
@@ -62,7 +62,7 @@ def planned(rows: ibis.Table) -> pl.DataFrame:
 
 def answered(rows: ibis.Table) -> pl.DataFrame:
     """The rows of a query."""
-    compiler = Compiler()
+    compiler = DataFusionTotalCompiler()
     query = compiler.written(rows)
     return _collected(_session(compiler), compiler, query)
 
@@ -83,7 +83,7 @@ def _check(session: datafusion.SessionContext, tables: Iterable[str]) -> None:
     )
 
 
-def _collected(session: datafusion.SessionContext, compiler: Compiler, query: str) -> pl.DataFrame:
+def _collected(session: datafusion.SessionContext, compiler: DataFusionTotalCompiler, query: str) -> pl.DataFrame:
     """The rows of a query in a session."""
     for function, name in compiler.calls.items():
         changes = "volatile" if function.name == "same" else "immutable"
@@ -95,7 +95,7 @@ def _collected(session: datafusion.SessionContext, compiler: Compiler, query: st
     return pl.concat(batches, how="vertical_relaxed")
 
 
-def _session(compiler: Compiler, *, empty: bool = False) -> ibis.Value:
+def _session(compiler: DataFusionTotalCompiler, *, empty: bool = False) -> ibis.Value:
     """A session with the tables of a query; empty: the user's tables without their rows."""
     session = datafusion.SessionContext(datafusion.SessionConfig(_SETTINGS))
     for table, name in compiler.tables.items():

@@ -101,7 +101,7 @@ def reach(op: ops.Value) -> Reach:
 _DIGITS_OF_WHOLE = 20  # a whole number of 64 bits has fewer digits
 
 
-class Compiler(TotalCompiler, PostgresCompiler):
+class PostgresTotalCompiler(TotalCompiler, PostgresCompiler):
     """Ibis' own compiler, with other SQL for each operation that could fail on a value."""
 
     title = "PostgreSQL"

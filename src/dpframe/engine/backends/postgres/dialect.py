@@ -22,7 +22,7 @@ from dpframe.engine.backends.ibis_checks import database_of
 from dpframe.engine.backends.ibis_compiler import CompiledDialect, table_of, written
 from dpframe.engine.backends.ibis_dialect import forgotten, has_many_digits, microseconds_of
 from dpframe.engine.backends.postgres import operations as sql
-from dpframe.engine.backends.postgres.compiler import Compiler, sendable
+from dpframe.engine.backends.postgres.compiler import PostgresTotalCompiler, sendable
 from dpframe.engine.backends.sql import REPLACED, piece_of, stripped_of
 from dpframe.engine.letters import NEAR, letters
 from dpframe.errors import UnsupportedOperation
@@ -205,7 +205,7 @@ class _PostgresDialect(CompiledDialect):
         """The rows of a query, in the types that Ibis states. No table of ours stays in the session."""
         backend = database_of(rows)
         assert backend is not None
-        query = Compiler().written(rows)
+        query = PostgresTotalCompiler().written(rows)
         with alone(backend):
             try:
                 backend._run_pre_execute_hooks(rows)

@@ -23,7 +23,7 @@ _ENDS = """CASE WHEN LENGTH(b) = 0 THEN a IS NOT NULL OR NULL WHEN LENGTH(a) >= 
 THEN SUBSTR(a, LENGTH(a) - LENGTH(b) + 1) = b WHEN a IS NOT NULL THEN 0 END"""
 
 
-class Compiler(TotalCompiler, SQLiteCompiler):
+class SqliteTotalCompiler(TotalCompiler, SQLiteCompiler):
     """Ibis' own compiler, with other SQL for each operation that could fail on a value, and texts as bytes."""
 
     title = "SQLite"

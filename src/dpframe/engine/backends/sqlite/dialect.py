@@ -18,7 +18,7 @@ from dpframe.engine.backends.base import Cased, Cell, CellFunction, Parsed, Part
 from dpframe.engine.backends.ibis_checks import database_of
 from dpframe.engine.backends.ibis_compiler import CompiledDialect, called, table_of, whole_literal, written
 from dpframe.engine.backends.ibis_dialect import microseconds_of
-from dpframe.engine.backends.sqlite.compiler import Compiler
+from dpframe.engine.backends.sqlite.compiler import SqliteTotalCompiler
 from dpframe.engine.backends.sqlite.functions import FUNCTIONS
 from dpframe.engine.backends.sqlite.written import float_literal, text_literal
 from dpframe.errors import UnsupportedOperation
@@ -230,7 +230,7 @@ class _SqliteDialect(CompiledDialect):
 
     def read(self, rows: ibis.Table) -> pl.DataFrame:
         """The rows of a query, in the types that Ibis states."""
-        return table_of(rows, fetch_rows(database_of(rows).con, Compiler().written(rows)))
+        return table_of(rows, fetch_rows(database_of(rows).con, SqliteTotalCompiler().written(rows)))
 
 
 def _call(value: ibis.Value, result: str, name: object, *options: object) -> ibis.Value:

@@ -23,7 +23,7 @@ _CLOSE = 1e-4  # of the rows: the fit ends when no table is farther off in L1
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class MeasuredTable:
     """A noisy table of some columns (rows), and the standard deviation of the noise of each cell (rows)."""
 
     part: Attributes
@@ -39,9 +39,9 @@ class Fit:
     rows: float
 
 
-def together(measured: Sequence[Measured]) -> list[Measured]:
+def together(measured: Sequence[MeasuredTable]) -> list[MeasuredTable]:
     """One table for each set of columns: the mean of those that were measured, weighted by their precision."""
-    merged: dict[Attributes, Measured] = {}
+    merged: dict[Attributes, MeasuredTable] = {}
     for one in measured:
         old = merged.get(one.part)
         if old is None:
@@ -49,11 +49,11 @@ def together(measured: Sequence[Measured]) -> list[Measured]:
         else:
             here, there = one.deviation**-2, old.deviation**-2
             values = (here * one.values + there * old.values) / (here + there)
-            merged[one.part] = Measured(one.part, values, (here + there) ** -0.5)
+            merged[one.part] = MeasuredTable(one.part, values, (here + there) ** -0.5)
     return list(merged.values())
 
 
-def agreed(measured: Sequence[Measured], sizes: Sequence[int]) -> dict[Attributes, Floats]:
+def agreed(measured: Sequence[MeasuredTable], sizes: Sequence[int]) -> dict[Attributes, Floats]:
     """Tables that agree wherever they share columns, by weighted least squares, and with nearly no negative cell.
 
     Output: for each measured set of columns that is no part of another, its table (rows)
@@ -77,7 +77,7 @@ def agreed(measured: Sequence[Measured], sizes: Sequence[int]) -> dict[Attribute
     return {part: _mixed(_simplex(result[part], total), total) for part in _largest(parts)}
 
 
-def fitted(sizes: Sequence[int], measured: Sequence[Measured], sweeps: int) -> Fit:
+def fitted(sizes: Sequence[int], measured: Sequence[MeasuredTable], sweeps: int) -> Fit:
     """The model that has the agreed tables, as nearly as it can.
 
     Input:  numbers of keys; noisy tables; the largest number of sweeps

@@ -25,9 +25,9 @@ from dpframe.noise import bits
 from dpframe.plan import COUNT, SYNTHETIC, Allotment, Synthesis, Tables, plain, render_html, titled
 from dpframe.release.answer import Numbers
 from dpframe.release.kinds.answers import AnswerKind
-from dpframe.release.kinds.synthesis.fit import Measured, fitted, together
+from dpframe.release.kinds.synthesis.fit import MeasuredTable, fitted, together
 from dpframe.release.kinds.synthesis.model import summed
-from dpframe.release.kinds.synthesis.rounds import Exact, Settings, TableRounds, measured_and_fitted
+from dpframe.release.kinds.synthesis.rounds import Exact, RoundSettings, TableRounds, measured_and_fitted
 from dpframe.release.kinds.synthesis.row_layout import RowLayout
 from dpframe.release.pricing import Gaussian, Noise, NoisePlan, Price, Rule, check_shared
 from dpframe.release.shown import Record, Release, Released, distances_chart, error_table, read_look
@@ -160,7 +160,7 @@ class SyntheticRelease(Released[Table_co]):
         names = [column.name for column in self._layout.columns]
         if unknown := [name for name in given if name not in names]:
             raise UnknownColumn(f"sample: given= names {unknown[0]!r}, which is none of {', '.join(names)}.")
-        fit = fitted(self._tables.sizes, self._measured, Settings().last)
+        fit = fitted(self._tables.sizes, self._measured, RoundSettings().last)
         drawn = self._layout.drawn(
             fit, self._measured, rows, _public_numbers(), {k: plain(v) for k, v in given.items()}
         )
@@ -178,7 +178,7 @@ class SyntheticRelease(Released[Table_co]):
         """
         return _Marginals((self._tables.names(one.part), self._marginal(one)) for one in self._shown)
 
-    def _marginal(self, one: Measured) -> Release[Table_co]:
+    def _marginal(self, one: MeasuredTable) -> Release[Table_co]:
         levels = [self._tables.levels[i] for i in one.part]
         keys = pl.DataFrame({"": [0]})
         for name, level in zip(self._tables.names(one.part), levels, strict=True):
@@ -199,20 +199,20 @@ class SyntheticRelease(Released[Table_co]):
         return NoisyTable(self._record, numbers, _synthetic=synthetic)
 
     @property
-    def _shown(self) -> list[Measured]:
+    def _shown(self) -> list[MeasuredTable]:
         """The measured tables that rows can be held against."""
         shown = set(self._layout.shown)
         return [one for one in self._measured if shown >= set(one.part)]
 
     @cached_property
-    def _measured(self) -> list[Measured]:
+    def _measured(self) -> list[MeasuredTable]:
         masks, values, deviations = (self._parts[name] for name in ("columns", "value", "deviation"))
         starts = [0, *(np.nonzero(np.diff(masks))[0] + 1), len(masks)]
         tables = []
         for start, end in pairwise(starts):
             part = tuple(i for i in range(len(self._tables.by)) if int(masks[start]) >> i & 1)
             shape = [self._tables.sizes[i] for i in part]
-            tables.append(Measured(part, values[start:end].reshape(shape), float(deviations[start])))
+            tables.append(MeasuredTable(part, values[start:end].reshape(shape), float(deviations[start])))
         return tables
 
     @cached_property

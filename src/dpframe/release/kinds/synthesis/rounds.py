@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpframe.arrays import Floats, Integers
 from dpframe.errors import DpFrameError
-from dpframe.release.kinds.synthesis.fit import Fit, Measured, fitted
+from dpframe.release.kinds.synthesis.fit import Fit, MeasuredTable, fitted
 from dpframe.release.kinds.synthesis.model import cells_of, drawn_rows, tree_cells
 from dpframe.release.pricing import Exponential, Gaussian, Mechanism
 from dpframe.theory.formulas.error import Attributes
@@ -46,7 +46,7 @@ class TableRounds(Mechanism):
 
 
 @dataclass(frozen=True)
-class Settings:
+class RoundSettings:
     """Public settings of the rounds: how the price is split, and how large the model may become."""
 
     first: Fraction = Fraction(1, 4)  # share of ρ for the tables of single columns
@@ -100,10 +100,10 @@ def measured_and_fitted(
     weights: Mapping[Attributes, int],
     rho: Fraction,
     draw: np.random.Generator,
-    settings: Settings = Settings(),
+    settings: RoundSettings = RoundSettings(),
     hints: Attributes = (),
     named: Sequence[Attributes] = (),
-) -> tuple[list[Measured], Fit]:
+) -> tuple[list[MeasuredTable], Fit]:
     """Noisy tables, and the model that fits them.
 
     Input:  exact: the tables of all single columns and of all candidates; sizes: the number of keys of each column;
@@ -145,7 +145,7 @@ def measured_and_fitted(
     return measured, fitted(sizes, measured, settings.last)
 
 
-def _measure(exact: Exact, part: Attributes, rho: Fraction, purse: _Purse) -> Measured:
+def _measure(exact: Exact, part: Attributes, rho: Fraction, purse: _Purse) -> MeasuredTable:
     """A table with Gaussian noise of ρ on each cell.
 
     Bound:  a unit moves the table by at most √l2² in L2, so noise of deviation σ costs l2² / 2σ² in ρ
@@ -157,11 +157,11 @@ def _measure(exact: Exact, part: Attributes, rho: Fraction, purse: _Purse) -> Me
     noise = Gaussian(scale).draw(table.size)
     noisy = table.ravel() + noise if noise.dtype != object else table.ravel().astype(object) + noise
     unit = 0.5**exact.fraction
-    return Measured(part, np.asarray(noisy, np.float64).reshape(table.shape) * unit, scale * unit)
+    return MeasuredTable(part, np.asarray(noisy, np.float64).reshape(table.shape) * unit, scale * unit)
 
 
 def _candidates(
-    measured: Sequence[Measured], sizes: tuple[int, ...], weights: Mapping[Attributes, int], allowed: float
+    measured: Sequence[MeasuredTable], sizes: tuple[int, ...], weights: Mapping[Attributes, int], allowed: float
 ) -> list[Attributes]:
     """The candidates with which the model stays small enough. This follows from what was measured before."""
     sets = [one.part for one in measured]
@@ -171,7 +171,7 @@ def _candidates(
 class _Model:
     """The tables that a model expects: exact where a clique has the columns, else of rows that are drawn from it."""
 
-    def __init__(self, fit: Fit, settings: Settings, draw: np.random.Generator) -> None:
+    def __init__(self, fit: Fit, settings: RoundSettings, draw: np.random.Generator) -> None:
         self._fit, self.settings, self._draw = fit, settings, draw
 
     @property

@@ -21,7 +21,7 @@ from dpframe.arrays import Array, Integers
 from dpframe.engine import polars_dtype
 from dpframe.errors import InvalidArgument
 from dpframe.plan import TIMES, Key, Kind, LinkedRows, SyntheticColumn, Tables, alike, kind, ticks
-from dpframe.release.kinds.synthesis.fit import Fit, Measured
+from dpframe.release.kinds.synthesis.fit import Fit, MeasuredTable
 from dpframe.release.kinds.synthesis.model import drawn_rows
 
 _LENGTHS = {f"1{name[0]}": dt.timedelta(**{name: 1}) for name in ("days", "hours", "minutes", "seconds")}
@@ -53,7 +53,7 @@ class RowLayout:
     def drawn(
         self,
         fit: Fit,
-        measured: Sequence[Measured],
+        measured: Sequence[MeasuredTable],
         number: int,
         draw: np.random.Generator,
         given: Mapping[str, Any] | None = None,
@@ -130,7 +130,7 @@ def _place(column: SyntheticColumn, level: Key, value: Any) -> int:
     return places[0]
 
 
-def _finest(column: SyntheticColumn, table: Measured, rows: float) -> Any:
+def _finest(column: SyntheticColumn, table: MeasuredTable, rows: float) -> Any:
     """How finely values are given: the coarsest precision beyond which nearly no value is; None for values as they are.
 
     Finer values count if they are more than one in a hundred and than noise is likely to make: five deviations, or two

@@ -23,9 +23,9 @@ from dpframe.release.shown.charts.look import (
     labels_of,
     lines_of_labels,
 )
-from dpframe.release.shown.charts.marks import Key, Mark, time_format, tooltips
+from dpframe.release.shown.charts.marks import ChartMark, Key, time_format, tooltips
 from dpframe.release.shown.charts.numbers import DAY
-from dpframe.release.shown.charts.places import Bins, Numbers, Parts, Times
+from dpframe.release.shown.charts.places import BinPlace, NumberPlace, Parts, TimePlace
 from dpframe.safe_text import for_script
 
 HIGH = 610  # height of the bars of a chart (pixels); with its title the chart stays within 800
@@ -77,7 +77,7 @@ def beside_one_another(parts: Parts, look: Look) -> tuple[Chart, Entries]:
     """
     alt = altair()
     place = parts.place
-    assert isinstance(place, Bins | Numbers)
+    assert isinstance(place, BinPlace | NumberPlace)
     room = (look.width - 70) / (place.size + 1)  # pixels of a group
     ticks = place.ticks(label_every(place.labels, room, by_value=place.by_value))
     size, rows, width = float(place.size), [], 0.84 / len(parts.series)
@@ -107,7 +107,7 @@ def beside_one_another(parts: Parts, look: Look) -> tuple[Chart, Entries]:
     return chart, {"width": look.width, "height": look.high or 380}
 
 
-def _row(mark: Mark, name: str, parts: Parts, **where: Any) -> Entries:
+def _row(mark: ChartMark, name: str, parts: Parts, **where: Any) -> Entries:
     """A mark as a row of data, with the colour of its lines."""
     color = SERIES[parts.series.index(name)] if parts.hue or not mark.noise else NOISE
     return {**mark.row(name, **where), "line": color}
@@ -186,7 +186,7 @@ def _layers(
 
 # Lines
 
-Lines = Mapping[str, Sequence[tuple[float, Mark]]]  # the marks of each series, each with its place on the axis
+Lines = Mapping[str, Sequence[tuple[float, ChartMark]]]  # the marks of each series, each with its place on the axis
 _POINTS = 62  # the largest number of points of a line that are marked
 _HIGH = 380  # height (pixels)
 _TICKED = 31  # the largest number of dates that have ticks of their own
@@ -210,7 +210,7 @@ def over_time(lines: Lines, parts: Parts, look: Look) -> tuple[Chart, Entries]:
     form = "%Y-%m-%d" if few else time_format(moments)
     axis = alt.Axis(title=parts.title, format=form, tickCount=count, grid=False, labelOverlap=True)
     places = sorted(set(moments))
-    if len(places) <= _TICKED and parts.place == Times():
+    if len(places) <= _TICKED and parts.place == TimePlace():
         axis.format, size = _form(places)
         axis.values = places[:: math.ceil(len(places) / max((look.width - 70) // (size * _SIGN + 14), 1))]
     elif low == high:

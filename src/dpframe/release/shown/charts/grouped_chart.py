@@ -17,8 +17,8 @@ from dpframe.release.shown.charts.bars import (
     over_time,
 )
 from dpframe.release.shown.charts.look import SERIES, Heading, Look, Order, drawn, label_of_key
-from dpframe.release.shown.charts.marks import Mark
-from dpframe.release.shown.charts.places import Bins, Grouped, Groups, Numbers, Parts, Times, read_parts
+from dpframe.release.shown.charts.marks import ChartMark
+from dpframe.release.shown.charts.places import BinPlace, Grouped, Groups, NumberPlace, Parts, TimePlace, read_parts
 
 _BARS = 120  # the largest number of vertical bars; for more, a line is drawn
 _NOTED = 3  # the largest number of groups that a note lists
@@ -42,7 +42,7 @@ def grouped_chart(grouped: Grouped, heading: Heading, look: Look) -> Chart:
         chart, size = below_one_another(parts, look)
     else:
         parts, note, apart = _apart(parts)
-        as_lines = isinstance(place, Times) or place.size * len(parts.series) > _BARS
+        as_lines = isinstance(place, TimePlace) or place.size * len(parts.series) > _BARS
         if as_lines:
             chart, size = _lines(parts, look)
         else:
@@ -61,7 +61,7 @@ def grouped_chart(grouped: Grouped, heading: Heading, look: Look) -> Chart:
     )
 
 
-def _size(of: Mapping[str, Mark]) -> float:
+def _size(of: Mapping[str, ChartMark]) -> float:
     """The sum of a group's numbers, by which groups are sorted."""
     values = [mark.value for mark in of.values() if mark.value is not None]
     return sum(values) if values else -math.inf
@@ -119,9 +119,9 @@ def _apart(parts: Parts) -> tuple[Parts, str, Groups]:
 
 def _lines(parts: Parts, look: Look) -> tuple[Chart, Entries]:
     """A line for each series over dates, or over more bins or numbers than bars can show."""
-    lines: dict[str, list[tuple[float, Mark]]] = {name: [] for name in parts.series}
+    lines: dict[str, list[tuple[float, ChartMark]]] = {name: [] for name in parts.series}
     place = parts.place
-    dated = isinstance(place, Times)
+    dated = isinstance(place, TimePlace)
     for key, of in parts.groups:
         for name, mark in of.items():
             at = place.moment(key[0]) if dated else place.position(key[0]) + 0.5  # type: ignore[union-attr]
@@ -130,7 +130,7 @@ def _lines(parts: Parts, look: Look) -> tuple[Chart, Entries]:
     parts = replace(parts, values=parts.values.of(parts.marks))
     if dated:
         return over_time(lines, parts, look)
-    assert isinstance(place, Bins | Numbers)
+    assert isinstance(place, BinPlace | NumberPlace)
     room = (look.width - 70) / place.size
     ticks = place.ticks(label_every(place.labels, room, by_value=place.by_value))
     return over_steps(lines, ticks, float(place.size), parts, look)

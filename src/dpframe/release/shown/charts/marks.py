@@ -17,7 +17,7 @@ Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Mark:
+class ChartMark:
     """One released number: its key, its value with the ends of its interval (units of the axis), and its text.
 
     `noise` says that the value is no larger than its margin of error. `rest` marks the row that adds up all groups that
@@ -48,7 +48,7 @@ class Values:
     moments: bool
     ends: tuple[float, ...]
 
-    def of(self, marks: Iterable[Mark]) -> Values:
+    def of(self, marks: Iterable[ChartMark]) -> Values:
         """The axis for some of the marks."""
         parts = [(mark.value, mark.lower, mark.upper) for mark in marks]
         return replace(self, ends=tuple(x for part in parts for x in part if x is not None))
@@ -90,7 +90,7 @@ class Values:
 
 def read_marks(
     errors: pl.DataFrame, keys: int, dtype: pl.DataType, words: str, *, rest: bool
-) -> tuple[list[Mark], Values]:
+) -> tuple[list[ChartMark], Values]:
     """The rows of a table of errors as marks, and the axis of their values.
 
     Input:  errors: the table of `Release.accuracy` for one column; keys: how many of its columns are keys; dtype: the
@@ -114,7 +114,7 @@ def read_marks(
         value, lower, upper, error = (None if x is None or not math.isfinite(x) else x / size for x in row)
         noise = not moments and value is not None and error is not None and abs(value) <= error > 0
         text, interval = texts[i] or _texts(value, lower, upper, error)
-        marks.append(Mark(key, value, lower, upper, text, interval, noise, rest and i == errors.height - 1))
+        marks.append(ChartMark(key, value, lower, upper, text, interval, noise, rest and i == errors.height - 1))
     if moments:
         marks = _on_a_clock(marks, dtype)
     return marks, Values(title, moments, ()).of(marks)
@@ -139,7 +139,7 @@ def _moment_texts(ticks: pl.DataFrame, dtype: pl.DataType) -> list[tuple[str, st
     ]
 
 
-def _on_a_clock(marks: Sequence[Mark], dtype: pl.DataType) -> list[Mark]:
+def _on_a_clock(marks: Sequence[ChartMark], dtype: pl.DataType) -> list[ChartMark]:
     """Dates or times as milliseconds since 1970, in the local time of their zone."""
     table = pl.DataFrame(
         [(mark.value, mark.lower, mark.upper) for mark in marks],

@@ -17,14 +17,14 @@ import polars as pl
 
 from dpframe.plan import Covers
 from dpframe.release.shown.charts.look import SERIES, Look, Order, label_of_key
-from dpframe.release.shown.charts.marks import Key, Mark, Values, read_marks
+from dpframe.release.shown.charts.marks import ChartMark, Key, Values, read_marks
 
 _BETWEEN = re.compile(r"^[\[(](.+), (.+)[\])]$")
 _BELOW, _ABOVE = re.compile(r"^< (.+)$"), re.compile(r"^≥ (.+)$")
 
 
 @dataclass(frozen=True)
-class Names:
+class NamePlace:
     """Keys without a natural order, or combinations of several keys."""
 
     ordered: ClassVar[bool] = False
@@ -33,7 +33,7 @@ class Names:
 
 
 @dataclass(frozen=True)
-class Numbers:
+class NumberPlace:
     """Keys that are numbers in order: the place and the label of each."""
 
     keys: tuple[Any, ...]
@@ -79,7 +79,7 @@ class Numbers:
 
 
 @dataclass(frozen=True)
-class Bins:
+class BinPlace:
     """Adjoining intervals in order: their labels, and the edges between them; an open end has the edge None."""
 
     names: tuple[str, ...]
@@ -117,10 +117,10 @@ class Bins:
 
 
 @dataclass(frozen=True)
-class Times:
+class TimePlace:
     """Keys that are dates or times, or intervals of these; an interval is placed at its middle."""
 
-    intervals: Bins | None = None
+    intervals: BinPlace | None = None
     ordered: ClassVar[bool] = True
     timed: ClassVar[bool] = True
 
@@ -135,27 +135,27 @@ class Times:
         return (_milliseconds(start) + _milliseconds(end)) / 2
 
 
-Place = Names | Numbers | Bins | Times
+Place = NamePlace | NumberPlace | BinPlace | TimePlace
 
 
 def place_of(dtype: pl.DataType, keys: Sequence[Any]) -> Place:
     """The kind of place for the keys of a column. It depends on the type, not on the number of keys."""
     listed = [key for key in keys if key is not None]
     if not listed:
-        return Names()
+        return NamePlace()
     match dtype:
         case pl.Date() | pl.Datetime():
-            return Times()
+            return TimePlace()
         case pl.Enum():
             intervals = _bins(dtype.categories.to_list(), set(listed))
             if intervals is None:
-                return Names()
+                return NamePlace()
             moments = [_moment(edge) for edge in intervals.edges]
-            return Bins(intervals.names, intervals.edges) if None in moments else Times(intervals)
-    return Numbers(tuple(sorted(set(listed)))) if dtype.is_numeric() else Names()
+            return BinPlace(intervals.names, intervals.edges) if None in moments else TimePlace(intervals)
+    return NumberPlace(tuple(sorted(set(listed)))) if dtype.is_numeric() else NamePlace()
 
 
-def _bins(labels: list[str], used: set[Any]) -> Bins | None:
+def _bins(labels: list[str], used: set[Any]) -> BinPlace | None:
     """The intervals in the labels, from the first to the last used one; None if they do not adjoin one another."""
     ends = [_ends(label) for label in labels]
     if not labels or any(end is None for end in ends):
@@ -167,7 +167,7 @@ def _bins(labels: list[str], used: set[Any]) -> Bins | None:
     if not places:
         return None
     first, last = places[0], places[-1] + 1
-    return Bins(tuple(labels[first:last]), (pairs[first][0], *(pair[1] for pair in pairs[first:last])))
+    return BinPlace(tuple(labels[first:last]), (pairs[first][0], *(pair[1] for pair in pairs[first:last])))
 
 
 def _ends(label: str) -> tuple[str | None, str | None] | None:
@@ -218,7 +218,7 @@ class Grouped:
     covers: Covers = Covers.NOISE
 
 
-Groups = list[tuple[Key, dict[str, Mark]]]
+Groups = list[tuple[Key, dict[str, ChartMark]]]
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ class Parts:
     hue: str
 
     @property
-    def marks(self) -> list[Mark]:
+    def marks(self) -> list[ChartMark]:
         """All marks."""
         return [mark for _, of in self.groups for mark in of.values()]
 
@@ -249,23 +249,23 @@ def read_parts(grouped: Grouped, look: Look) -> Parts:
     places = [_standing(grouped, marks, number) for number in range(len(grouped.by))]
     hue = _hue(marks, places)
     axes = [number for number in range(len(grouped.by)) if number != hue]
-    groups: dict[tuple[bool, Key], dict[str, Mark]] = {}
+    groups: dict[tuple[bool, Key], dict[str, ChartMark]] = {}
     for mark in marks:
         name = "" if hue is None else label_of_key((mark.key[hue],))
         groups.setdefault((mark.rest, tuple(mark.key[number] for number in axes)), {})[name] = mark
     ordered = [(key, of) for (_, key), of in groups.items()]
     series = list(dict.fromkeys(name for _, of in ordered for name in of))
-    place = places[axes[0]] if len(axes) == 1 and look.order in (None, Order.KEYS) else Names()
+    place = places[axes[0]] if len(axes) == 1 and look.order in (None, Order.KEYS) else NamePlace()
     title = ", ".join(grouped.by[number] for number in axes)
     return Parts(ordered, series, values, place, grouped.by, title, "" if hue is None else grouped.by[hue])
 
 
-def _standing(grouped: Grouped, marks: Sequence[Mark], number: int) -> Place:
+def _standing(grouped: Grouped, marks: Sequence[ChartMark], number: int) -> Place:
     keys = [mark.key[number] for mark in marks if not mark.rest]
     return place_of(grouped.errors.dtypes[number], keys)
 
 
-def _hue(marks: Sequence[Mark], places: Sequence[Place]) -> int | None:
+def _hue(marks: Sequence[ChartMark], places: Sequence[Place]) -> int | None:
     """The key that colours distinguish: the last key with few values; beside dates or numbers, the other key."""
     if len(places) == 1:
         return None
