@@ -72,7 +72,7 @@ from dpframe.plan.steps import combine, rewrites
 from dpframe.plan.tables import synthesis
 from dpframe.plan.totals import Total
 from dpframe.plan.totals import sums as measures
-from dpframe.release import batch, narrowing, paying, run
+from dpframe.release import batch, paying, run
 from dpframe.release.accuracy import intervals
 from dpframe.release.accuracy.intervals import alpha_of_each, with_rare_groups
 from dpframe.release.answer import GROUPS_FOUND, draw, suppression
@@ -81,7 +81,7 @@ from dpframe.release.answer.hidden_tables import hidden_in_table, with_margins
 from dpframe.release.answer.numbers import Numbers
 from dpframe.release.auto import choice as auto
 from dpframe.release.auto import clipping_bounds as clipping
-from dpframe.release.auto import noisy_histograms
+from dpframe.release.auto import narrowing, noisy_histograms
 from dpframe.release.auto.noisy_histograms import Seen
 from dpframe.release.kinds import answers
 from dpframe.release.kinds import keys as rounds_of_keys
@@ -155,17 +155,15 @@ def products_without_noise():
 
 
 def narrowing_costs_more_than_its_share():
-    """The prices of both readings for narrower bounds add up to more than is left beside the answer."""
+    """The prices of both histograms for narrower bounds add up to more than is left beside the answer."""
     ask = (
         protected(pl.DataFrame({"u": [1, 2], "x": [1.0, 2.0], "y": [2.0, 3.0]}))
         .ols(y="y", x="x", bounds={"x": (0, 9), "y": (0, 9)}, max_rows=1, narrow=True)
         ._query._question
     )
-    price, paid, read = Price(Fraction(1), Fraction(0)), [], narrowing._read
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(narrowing, "_read", lambda ask, part, *more: paid.append(part.amount) or read(ask, part, *more))
-        narrowing.narrowed(ask, price, price.part(1 - ask.chosen_share), [])
-    return sum(paid) + 1 - ask.chosen_share > 1
+    price, seen = Price(Fraction(1), Fraction(0)), Seen()
+    narrowing.narrowed(ask, price, price.part(1 - ask.chosen_share), seen)
+    return sum(read.most / read.scale for read in seen.reads) + 1 - ask.chosen_share > 1
 
 
 def raises(error, call):
@@ -1958,10 +1956,10 @@ PLANTS = [
         influences_without_noise,
     ),
     Plant(
-        "distances for narrower bounds have the price of the means too",
+        "the histogram of each column for narrower bounds has the price of all of them",
         narrowing.narrowed,
-        "_bought(price, 1 - _MEANS)",
-        "_bought(price, Fraction(1))",
+        "price.part(NARROWING / len(typed))",
+        "price.part(NARROWING)",
         narrowing_costs_more_than_its_share,
     ),
     Plant(

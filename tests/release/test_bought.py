@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.release import narrowing, run
+from dpframe.release import run
 from dpframe.release.kinds import AnswerKind
 
 ROWS = pl.DataFrame(
@@ -62,7 +62,6 @@ def watched(patch):
         return watch
 
     patch.setattr(run, "_answer", watching(run._answer))
-    patch.setattr(narrowing, "drawn_table", watching(narrowing.drawn_table))
     return used
 
 

@@ -198,14 +198,14 @@ class FrameMatrices(AskedFrame[Table_co]):
         Input:  formula: "wage ~ education + C(region)", with the extra `formula`; or y and x, columns of which those
                 with keys are categories; bounds: a dict from each column of numbers to its pair; keys: a dict from each
                 category to its values, listed without looking at the data. The first is the reference; rows with others
-                do not count; narrow: whether the release first finds narrower bounds inside the typed ones, for 30% of
+                do not count; narrow: whether the release first finds narrower bounds inside the typed ones, for 20% of
                 its price. Noise is then smaller; values beyond these bounds are clipped, and the coefficients are
                 those of clipped values
         Output: after `.release(...)` a `Regression`: its `.table` has coefficient, std_error, low and high
         Bound:  one release of the second moments of all columns. The intervals hold for noise and sampling together.
                 How much one person moves each coefficient is measured too, so rows of one person may be alike, and
                 errors of the outcome may vary from row to row. They are approximate: see `Regression`
-                Narrower bounds follow from noisy answers alone: see `dpframe.release.narrowing`
+                Narrower bounds follow from noisy answers alone: see `dpframe.release.auto.narrowing`
         Errors: InvalidArgument, also for narrow=True where no bounds can be narrower; MissingBounds;
                 UnsupportedOperation for terms that are not linear
         """

@@ -1,6 +1,7 @@
 """Releases: the only room where plan, engine, noise and budget meet."""
 
 from dpframe.release.announced import on_release
+from dpframe.release.auto import has_room
 from dpframe.release.batch import (
     Batch,
     batch_of,
@@ -9,7 +10,6 @@ from dpframe.release.kinds.hierarchy import HierarchyRelease
 from dpframe.release.kinds.marginals import MarginalsRelease
 from dpframe.release.kinds.series import Series
 from dpframe.release.kinds.synthesis import SyntheticRelease
-from dpframe.release.narrowing import has_room
 from dpframe.release.paying import Account, spent_by, subject_words
 from dpframe.release.run import bought, release
 from dpframe.release.shown import Release

@@ -157,7 +157,7 @@ def settled(
             pairs, answers, reasons, statements, seen = read()
             data = packed(answers)
             entry = charged_facts(receipt, account.accountant, name, data)
-            claimed = certificate or certified(pairs, cost, normal, seen.reads, seen.asked)
+            claimed = certificate or certified(pairs, cost, normal, seen.reads)
             facts = {"releases": statements, "certificate": {**claimed, **entry}, "run": ran_by(asked_for)}
             if name is not None:
                 made = zip(pairs, reasons, answers, statements, strict=True)

@@ -26,7 +26,7 @@ from dpframe.plan.totals import (
 )
 from dpframe.plan.unit_limits import UnitLimits
 
-NARROWING = Fraction(3, 10)  # of the price, for narrower bounds of a regression: see `release.auto.narrowing`
+NARROWING = Fraction(1, 5)  # of the price, for narrower bounds of moments: see `release.auto.narrowing`
 
 
 def _typed(bounds: object, name: str) -> str:

@@ -30,10 +30,10 @@ from dpframe.release.auto.clipping_bounds import as_typed, choose_bounds
 from dpframe.release.auto.distinct_values import ValuesPosterior
 from dpframe.release.auto.error_model import Expected, Judged, UnitSizes, under_chosen
 from dpframe.release.auto.model import MODEL
+from dpframe.release.auto.narrowing import check_narrowing, narrowed, narrowing_words
 from dpframe.release.auto.noisy_histograms import Seen, check_auto, noisy_histogram, noisy_values
 from dpframe.release.auto.size_histograms import Groups, SizePosterior, read_groups, read_spread
 from dpframe.release.estimators import estimator_of
-from dpframe.release.narrowing import check_narrowing, narrowed, narrowing_words
 from dpframe.release.pricing import EpsilonPrice, NoiseKind, NoisePlan, Price, may_share
 
 _TRIED = np.unique(np.minimum(np.rint(2 ** (np.arange(31 * 4 + 1) / 4)), MOST).astype(np.int64))
@@ -135,9 +135,9 @@ def choose(
         if not clipping.seen:
             statement.setdefault("unseen", {})[column] = f"from {low} to {high}"
     if question.narrowing:
-        bounds, cost = narrowed(result, price, rest, seen.asked), float(price.amount * question.narrowing)
+        bounds, cost = narrowed(result, price, rest, seen), float(price.amount * question.narrowing)
         statement["cost"]["narrower bounds"] = cost
-        statement["reason"].append(narrowing_words(bounds, question, f"{price.terms.sign} = {cost:.4g}"))
+        statement["reason"].append(narrowing_words(bounds, f"{price.terms.sign} = {cost:.4g}"))
     if bounds:
         statement["bounds"] = {column: list(pair) for column, pair in bounds.items()}
     return *restored(question, statement, price), statement, remaining

@@ -14,7 +14,7 @@ from dpframe.noise import bits, rounded_laplace
 from dpframe.plan import Question
 from dpframe.release.certificate import Read
 from dpframe.release.estimators import BinnedValues
-from dpframe.release.pricing import EpsilonFromRho, NoisePlan, Price
+from dpframe.release.pricing import EpsilonFromRho, Price
 from dpframe.theory.formulas.sensitivity import Relation
 
 
@@ -22,13 +22,12 @@ from dpframe.theory.formulas.sensitivity import Relation
 class Seen:
     """What a release has paid for and read so far: noisy histograms of sizes with their scales, and of values.
 
-    `reads` are all noisy answers, and `asked` the questions with their noise that narrower bounds followed from.
+    `reads` are all noisy answers.
     """
 
     sizes: dict[str, tuple[Floats, float]] = field(default_factory=dict)
     values: dict[str, BinnedValues] = field(default_factory=dict)
     reads: list[Read] = field(default_factory=list)
-    asked: list[tuple[Question, NoisePlan]] = field(default_factory=list)
 
 
 def check_auto(price: Price) -> None:

@@ -124,6 +124,11 @@ def normal_below(x: Floats) -> Floats:
     return np.asarray(np.interp(x, _NORMAL, _BELOW))
 
 
+def normal_value(chance: Floats) -> Floats:
+    """The number that a standard normal number is below with this chance."""
+    return np.asarray(np.interp(chance, _BELOW, _NORMAL))
+
+
 def laplace_below(x: Floats, scale: float = 1.0) -> Floats:
     """How likely Laplace noise is below x."""
     tail = np.exp(-np.abs(x) / scale) / 2

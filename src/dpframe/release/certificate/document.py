@@ -67,21 +67,19 @@ def certified(
     cost: Loss,
     normal: Normal | None,
     reads: Sequence[Read] = (),
-    beside: Sequence[PricedQuestion] = (),
 ) -> FieldDict:
     """The certificate of questions that are charged together, without what is known after the charge.
 
     Input:  questions with their noise; what all of them cost; what the account knows besides; reads: noisy answers that
-            choices of limits and bounds followed from; beside: questions that narrower bounds followed from
+            choices of limits and bounds followed from
     Bound:  it is a function of the questions, the price and, with `dp.Auto()`, of noisy answers: of no row
     Order:  a total refers only to totals before it, of its own question. Margins stand after their cells, and products
             after the sums and counts of their column that bound them. A sum that follows from a pair is not stated
     """
-    pairs = [*asked_for, *beside]
-    questions, plans = [question for question, _ in pairs], [plan for _, plan in pairs]
+    questions, plans = [question for question, _ in asked_for], [plan for _, plan in asked_for]
     totals: list[FieldDict] = []
     mechanisms: list[Stated] = []
-    for number, (question, plan) in enumerate(pairs):
+    for number, (question, plan) in enumerate(asked_for):
         own = [noise for noise in plan.noises if not (noise.total.collects or _of_a_pair(noise))]
         stated = [noise.allotment for noise in own]
         names: Ids = {one.total.key: f"t{len(totals) + i}" for i, one in enumerate(stated)}
@@ -92,7 +90,7 @@ def certified(
         mechanisms.append(stated_read(read, totals[-1]))
     rule = next((plan.rule for plan in plans if plan.rule is not Rule.EPSILON), Rule.EPSILON)
     made = document([(one, asked(one)) for one in questions], totals, mechanisms, rule, cost, normal)
-    return {**made, "chosen": {"limits": questions[0].chosen is not None}} if reads or beside else made
+    return {**made, "chosen": {"limits": questions[0].chosen is not None}} if reads else made
 
 
 def _of_a_pair(noise: Noise) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -10,10 +9,12 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.api import Query
 from dpframe.dpframe_check import Check
+from dpframe.engine import ONE
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.release import narrowing
+from dpframe.release.auto import narrowing
+from dpframe.release.auto.noisy_histograms import Seen
+from dpframe.release.pricing import EpsilonPrice
 
 CERTAIN = 1e12
 BOUNDS = {"x": (0, 1000), "y": (-3000, 3000), "n": (0, 100)}
@@ -37,52 +38,56 @@ def asked(rows=ROWS, narrow=True, inputs=("x", "n"), budget=None, **more):
     return frame.ols(y="y", x=list(inputs), bounds=bounds, max_rows=2, narrow=narrow)
 
 
-def sums_of(rows, means, **more):
-    """The two questions that a narrowing release asks, the second with bounds from some means."""
-    regression = narrowing._OfMoments.of(asked(rows, **more)._query._question)
-    first = regression.sums(regression.among, count=True)
-    return [Query(ask, None) for ask in (first, regression.sums(regression.sides(means), count=False))]
+def histograms(patch, query):
+    """The histograms that a narrowing release of ε = 3 reads: the numbers before noise, and the scale of the noise."""
+    read, real, question = [], narrowing.noisy_histogram, query._query._question
+    price = EpsilonPrice(Fraction(3), Fraction(0))
+
+    def noted(part, question, counts, seen):
+        noisy = real(part, question, counts, seen)
+        read.append((counts, seen.reads[-1].scale))
+        return noisy
+
+    with patch.context() as inside:
+        inside.setattr(narrowing, "noisy_histogram", noted)
+        narrowing.narrowed(question, price, price.part(1 - question.chosen_share), Seen())
+    return read
 
 
 # What is measured
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("verb", ["ols", "corr"])
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
-@pytest.mark.parametrize("means", [{"x": 310.0, "n": 12, "y": 900.0}, {"x": 20.0, "n": 99, "y": -2940.0}])
-def test_one_unit_moves_each_sum_by_no_more_than_claimed(relation, means):
-    kinds = list(itertools.product([-1e9, 1e9], [0, 100, None], [-1e9, 1e9]))
+def test_one_unit_moves_each_histogram_by_no_more_than_its_noise_pays_for(monkeypatch, verb, relation):
+    """On all neighbours: each histogram moves by at most its scale times its part of ε, and by as much at most."""
+    kinds = [(-1e9, 0, 1e9), (300.0, None, 7.0), (1e9, 100, -1e9)]
     fixed, schema = [(1, 3.0, 2, 2.0), (2, 50.0, 7, -4.0)], {"u": pl.Int64, "x": float, "n": pl.Int64, "y": float}
-    tables = [pl.DataFrame([*fixed, *((3, *row),) * times], schema, orient="row") for times in (2, 3) for row in kinds]
-    tables.append(pl.DataFrame(fixed, schema, orient="row"))
-    for place in (0, 1):
-        queries = [sums_of(table, means, neighbors=relation)[place] for table in tables]
-        answers = [
-            {name: part[()] for name, part in query.exact_totals(table).items()}
-            for query, table in zip(queries, tables, strict=True)
-        ]
+    mixed = [(3, 3.0, 2, 2.0), (3, 900.0, 90, 2000.0), (3, None, 50, None)]
+    owns = [[*((3, *row),) * times] for times in (1, 3) for row in kinds]
+    tables = [pl.DataFrame([*fixed, *own], schema, orient="row") for own in (*owns, mixed, [])]
+    answers, scales = [], set()
+    for table in tables:
+        query = asked(table, neighbors=relation) if verb == "ols" else matrix(verb, table, neighbors=relation)
+        read = histograms(monkeypatch, query)
+        answers.append([counts for counts, _ in read])
+        scales |= {scale for _, scale in read}
+    (scale,), part = scales, 3.0 * float(narrowing.NARROWING) / 3
+    for place in range(3):
         others = answers if relation == "replace" else answers[-1:]
-        for name, claim in queries[0].sensitivity.items():
-            most = max(abs(a[name] - b[name]) for a in answers for b in others)
-            assert claim.l1 * (1 - 1e-5) <= most <= claim.l1
+        moves = [np.abs(a[place] - b[place]).sum() for a in answers for b in others]
+        assert max(moves) == pytest.approx(scale * part, rel=1e-5)
+        assert max(moves) <= scale * part
 
 
-def test_the_parts_of_the_price_add_up_to_it():
-    paid = []
-
-    query = asked()
-    real = narrowing._bought
-
-    def noted(price, part):
-        paid.append(real(price, part).amount)
-        return real(price, part)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(narrowing, "_bought", noted)
-        out = query.release(epsilon=2.0)
-    read = paid[-2:]  # the ones before are tried on no rows
-    assert sum(read) == Fraction(2) * narrowing.NARROWING
-    assert out.cost.epsilon == 2.0
+def test_the_parts_of_the_price_add_up_to_it(monkeypatch):
+    read = histograms(monkeypatch, asked())
+    paid = sum(ONE / scale for _, scale in read)
+    assert len(read) == 3
+    assert paid == pytest.approx(3.0 * float(narrowing.NARROWING))
+    assert paid <= 3.0 * float(narrowing.NARROWING)
+    assert asked().release(epsilon=2.0).cost.epsilon == 2.0
 
 
 # What the bounds are
@@ -92,7 +97,7 @@ def test_the_parts_of_the_price_add_up_to_it():
 def test_the_outcome_and_inputs_are_clipped_near_their_values():
     (low, high), (first, last), (least, most) = (asked().release(epsilon=40.0)._bounds[name] for name in "xyn")
     assert 0 < low < 200 < 400 < high < 600
-    assert -300 < first < 700 < 1000 < last < 2000
+    assert -500 < first < 700 < 1000 < last < 2000
     assert 0 <= least < 6 < 18 < most < 30
     assert least == int(least)
     assert most == int(most)
@@ -172,22 +177,6 @@ def test_a_matrix_inside_narrower_bounds_is_that_of_the_values(verb):
 
 
 @pytest.mark.parametrize("verb", MATRICES)
-@pytest.mark.parametrize("relation", ["add-remove", "replace"])
-def test_its_sums_are_those_of_a_regression(verb, relation):
-    """So the test on all neighbours above holds for them."""
-    of_matrix = narrowing._OfMoments.of(matrix(verb, neighbors=relation)._query._question)
-    of_slopes = narrowing._OfMoments.of(asked(neighbors=relation)._query._question)
-    means = {"x": 310.0, "n": 12, "y": 900.0}
-    for ask in (lambda one: one.sums(one.among, count=True), lambda one: one.sums(one.sides(means), count=False)):
-        totals = [
-            {p.names: (p.total.key, p.total.sensitivity) for p in ask(one).allotments} for one in (of_matrix, of_slopes)
-        ]
-        assert totals[0] == totals[1]
-    assert of_matrix.outcome is None
-    assert of_slopes.outcome == "y"
-
-
-@pytest.mark.parametrize("verb", MATRICES)
 def test_a_matrix_without_room_is_refused(verb):
     frame = dp.protect(ROWS.with_columns(z=pl.col("x") > 300), unit="u", budget=dp.Budget(epsilon=1.0))
     with pytest.raises(InvalidArgument, match="no column here has room"):
@@ -220,8 +209,8 @@ def test_what_was_narrowed_is_said_and_stored():
     assert out.coefficients == again.coefficients
     assert budget.spent.epsilon == 4.0
     assert "bounds that the release narrowed: x from " in repr(out)
-    assert "Narrower bounds, for ε = 1.2: x from " in str(out.report())
-    assert "for 30% of the price" in str(asked().explain())
+    assert "Narrower bounds, for ε = 0.8: x from " in str(out.report())
+    assert "for 20% of the price" in str(asked().explain())
     assert "narrow=True" in str(asked().explain())
 
 
