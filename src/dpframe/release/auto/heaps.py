@@ -52,7 +52,7 @@ class Heaps:
                 may be elsewhere, as of a column that is mostly zeros
         """
         tried, parts = _tried(edges)
-        levels, rest, found = list(_levels(tried, parts, edges)), counts, []
+        levels, rest, found = list(_levels(tried, parts, edges)), counts, list[Floats]()
         while len(found) < _MOST:
             best, likely = 0, -np.inf
             for places, blocks, doubt in levels:
@@ -65,7 +65,7 @@ class Heaps:
                     best, likely, number = places[at], better[at], units[at]
             if likely < _SURE:
                 break
-            found.append((*tried[best], number))
+            found.append(np.append(tried[best], number))
             rest = rest - number * parts[best]
         if not found:
             return None

@@ -69,7 +69,7 @@ def narrowed(question: Question, price: Price, rest: Price, seen: Seen) -> dict[
     """
     typed, noise = _with_room(question), _noise(question, rest)
     part, result = price.part(NARROWING / len(typed)), dict(typed)
-    weight = _OF_SLOPES if any(a.terms for _, a in question.aggregates if isinstance(a, Moment)) else 1.0
+    weight = _OF_SLOPES if any(rows.terms for rows in _narrow(question)) else 1.0
     for name, ends in typed.items():
         column = question.table.columns[name]
         edges = _edges(column, ends)
@@ -91,15 +91,15 @@ def narrowing_words(bounds: Mapping[str, Bounds], cost: str) -> str:
     )
 
 
+def _narrow(question: Question) -> list[Moment]:
+    """The moments whose bounds are to be narrower."""
+    return [one for _, one in question.aggregates if isinstance(one, Moment) and one.narrow]
+
+
 def _with_room(question: Question) -> dict[str, Bounds]:
-    """The columns whose bounds are to be narrower, with their typed bounds."""
-    among = {
-        name: ends
-        for _, rows in question.aggregates
-        if isinstance(rows, Moment) and rows.narrow
-        for name, ends in rows.among
-    }
-    return {name: ends for name, ends in among.items() if has_room(question.table.columns[name], ends)}
+    """The columns whose bounds can be narrower, with their typed bounds."""
+    columns = question.table.columns
+    return {name: ends for rows in _narrow(question) for name, ends in rows.among if has_room(columns[name], ends)}
 
 
 def _edges(column: Column, ends: Bounds) -> Floats:
