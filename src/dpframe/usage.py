@@ -419,6 +419,11 @@ def one_by_one(values: Iterable[object]) -> list[Any]:
     return [x for value in values for x in (value if isinstance(value, list | tuple) else [value])]
 
 
+def in_tuple(value: object) -> tuple[Any, ...]:
+    """The value as a tuple: itself if it is one."""
+    return value if isinstance(value, tuple) else (value,)
+
+
 def check_flags(sentence: str, *flags: object) -> None:
     """Errors: InvalidArgument with this sentence where one of these is neither True nor False."""
     if not all(isinstance(flag, bool) for flag in flags):

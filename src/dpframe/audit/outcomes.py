@@ -49,10 +49,13 @@ def _outcome(parts: Iterable[object]) -> Outcome:
     labels: list[Hashable] = []
     numbers: list[float] = []
     for part in parts:
-        if isinstance(part, (bool, np.bool_)) or not isinstance(part, (int, float, np.number)) or part != part:
-            labels.append(None if isinstance(part, float) else part)
-        else:
-            numbers.append(float(part))
+        match part:
+            case int() | float() | np.number() if part == part and not isinstance(part, bool):
+                numbers.append(float(part))
+            case float():
+                labels.append(None)
+            case _:
+                labels.append(part)
     if not all(isinstance(label, Hashable) for label in labels):
         raise InvalidArgument("audit: the release function gives releases, numbers, texts, or a list of them.")
     return tuple(labels), tuple(numbers)

@@ -13,7 +13,7 @@ from dpframe.noise import ball, precision
 from dpframe.plan import real
 from dpframe.progress import watched
 from dpframe.theory.checks import histograms
-from dpframe.usage import read_whole
+from dpframe.usage import in_tuple, read_whole
 
 _CLOSE = 1e-12  # how near the bound comes to the largest p
 
@@ -122,7 +122,7 @@ class Audit:
 
 def _words(outcome: Outcome) -> str:
     label, numbers = outcome
-    return ", ".join([*map(str, label if isinstance(label, tuple) else (label,)), *(f"{x:g}" for x in numbers)])
+    return ", ".join([*map(str, in_tuple(label)), *(f"{x:g}" for x in numbers)])
 
 
 def audit(

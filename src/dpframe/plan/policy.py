@@ -170,7 +170,13 @@ class Policy(Hints):
         Input:  unit, neighbors, people: as typed
         Errors: PolicyExceeded
         """
-        names = tuple(unit) if isinstance(unit, list) else (unit,) if isinstance(unit, str) else unit
+        match unit:
+            case str():
+                names: Any = (unit,)
+            case list():
+                names = tuple(unit)
+            case _:
+                names = unit
         for name, typed in (("unit", names or None), ("neighbors", neighbors), ("people", people)):
             said = getattr(self, name)
             if typed is not None and said is not None and typed != said:

@@ -247,6 +247,12 @@ def alike(key: object, typed: object) -> bool:
     return isinstance(key, bool) == isinstance(typed, bool) and key == typed
 
 
+def check_no_times(values: Iterable[object], dtype: DType, what: str) -> None:
+    """Refuse times beside a column of numbers. Errors: WrongType."""
+    if any(isinstance(value, (dt.date, dt.timedelta)) for value in values):
+        raise WrongType(f"{what}: a column of type {show(dtype)} goes with numbers, not with times.")
+
+
 def is_finite(value: object) -> bool:
     """Whether a scalar is neither infinite nor NaN; a value that is no number is finite."""
     match value:
@@ -457,9 +463,9 @@ def as_dtype(value: object) -> DType:
             raise InvalidArgument(f"A type is pl.Int64 or 'int64', for example, not {kind_of(value)}.")
         native = value() if isinstance(value, type) and value not in (pl.Enum, pl.List, pl.Array) else value
         return nw.from_native(pl.DataFrame(schema={"x": native})).schema["x"]
-    name = value if isinstance(value, str) else getattr(value, "name", None)  # numpy's types have names
-    if isinstance(name, str) and name.lower() in _NAMES:
-        return _NAMES[name.lower()]
+    match value:
+        case (str() as name) | object(name=str() as name) if name.lower() in _NAMES:  # numpy's types have names
+            return _NAMES[name.lower()]
     raise InvalidArgument(f"A type is one of {', '.join(sorted(_NAMES))}, not {said(value)}.")
 
 

@@ -24,6 +24,7 @@ from dpframe.plan.types import (
     as_held,
     cast_to,
     check_cast,
+    check_no_times,
     check_scalar,
     check_years,
     integer_range,
@@ -200,8 +201,7 @@ def clip_domain(call: str, domain: ColumnDomain, lower: Any, upper: Any, origin:
             f"{call}: true and false lie between 0 and 1 as they are; leave it out, or .cast('int64') before."
         )
     need(call, domain, *NUMBERS)
-    if any(isinstance(x, (dt.date, dt.timedelta)) for x in (lower, upper)):
-        raise WrongType(f"{call}: a column of type {show(domain.dtype)} goes with numbers, not with times.")
+    check_no_times((lower, upper), domain.dtype, call)
     dtype = domain.dtype if domain.kind == Kind.INTEGER else nw.Float64()
     if kind(dtype) == Kind.INTEGER:  # the whole numbers in the interval, and in the type
         first, last = integer_range(dtype)

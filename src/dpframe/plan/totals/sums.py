@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 from collections.abc import Iterable
 from dataclasses import replace
@@ -13,7 +12,7 @@ from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, WrongT
 from dpframe.plan.columns import Auto, Bounds, Column
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, Candidates, ValueGrid, grid_for
 from dpframe.plan.totals.base import Factor, Total, TotalKind, is_power, is_whole, noun_of
-from dpframe.plan.types import TIMES, Kind, Scalar, cast_first, show, ticks, ticks_of_a_second
+from dpframe.plan.types import TIMES, Kind, Scalar, cast_first, check_no_times, show, ticks, ticks_of_a_second
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.sensitivity import MOST_KEYS, key_weights
 from dpframe.theory.formulas.sensitivity import grouped as maps
@@ -106,8 +105,7 @@ def in_ticks(bounds: Bounds, column: Column, what: str) -> Bounds:
     """Bounds in the unit in which the engine holds the column, which for times is ticks. Errors: WrongType."""
     if column.kind in TIMES:
         return Bounds(*(ticks(x, column.domain.dtype, what) for x in bounds))
-    if any(isinstance(x, (dt.date, dt.timedelta)) for x in bounds):
-        raise WrongType(f"{what}: a column of type {show(column.domain.dtype)} goes with numbers, not with times.")
+    check_no_times(bounds, column.domain.dtype, what)
     return bounds
 
 

@@ -19,6 +19,7 @@ from dpframe.release.answer import Numbers, table_of
 from dpframe.release.estimators import estimator_of
 from dpframe.release.shown.crosstab import label_of
 from dpframe.release.shown.released import Released
+from dpframe.usage import in_tuple
 
 _NOT = "; not what limits and bounds leave out"
 _SCALARS = (str, bool, int, float, Decimal, dt.date, dt.timedelta, type(None))
@@ -194,7 +195,7 @@ class Compares(Released[Table_co]):
     def _place(self, key: Any, verb: str) -> int:
         """The row of a group. Errors: InvalidArgument."""
         numbers = self._numbers
-        parts = key if isinstance(key, tuple) else (key,)
+        parts = in_tuple(key)
         example = "a tuple of keys" if len(numbers.by) > 1 else "a key"
         if len(parts) != len(numbers.by) or not all(isinstance(part, _SCALARS) for part in parts):
             raise InvalidArgument(f"{verb}: name a group by {example}, one for each of {', '.join(numbers.by)}.")

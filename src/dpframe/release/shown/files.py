@@ -23,6 +23,7 @@ from dpframe.plan import on_its_day
 from dpframe.release.shown.charts import seconds_of
 from dpframe.release.shown.crosstab import label_of, unlike
 from dpframe.safe_text import MAY_RUN, for_latex, for_spreadsheets, printable
+from dpframe.usage import in_tuple
 
 _FORBIDDEN = re.compile(r"[\[\]:*?/\\']")  # not allowed in the name of a sheet, which has at most 31 characters
 _LINES = 2**20  # the largest number of lines of a sheet, of which one has the names
@@ -135,7 +136,7 @@ def write_excel(
 
 def _places(name: Any, places: Mapping[str, int]) -> int | None:
     """The decimals of a pandas column, whose name in `places` is its key as text; None where nothing says them."""
-    return places.get(label_of(name if isinstance(name, tuple) else (name,)))
+    return places.get(label_of(in_tuple(name)))
 
 
 def formats(table: Any, places: Mapping[str, int]) -> dict[Any, Callable[[Any], str]]:

@@ -82,7 +82,7 @@ class AtomDomain(Domain):
         return lower, upper
 
     def _bound(self, bound: object, bounds: object) -> int | float:
-        if isinstance(bound, bool | np.bool_) or not isinstance(bound, int | float | np.integer | np.floating):
+        if not _is_number(bound):
             raise InvalidBounds(f"bounds={bounds!r}: {bound!r} is not a number.")
         if not math.isfinite(bound):
             raise InvalidBounds(f"bounds={bounds!r}: both are finite numbers.")
@@ -428,6 +428,10 @@ def dtype_of(kind: Any) -> np.dtype[Any]:
     return dtype
 
 
+def _is_number(value: object) -> TypeGuard[int | float | np.integer[Any] | np.floating[Any]]:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
 def inferred(bounds: object, nan: bool) -> type:
     """The type that fits the bounds: int if both are of an integer type, otherwise float; float if NaN is admitted.
 
@@ -437,8 +441,7 @@ def inferred(bounds: object, nan: bool) -> type:
     (<class 'int'>, <class 'float'>)
     """
     ends = list(bounds) if isinstance(bounds, tuple | list) else []
-    numbers = (int, np.integer, float, np.floating)
-    if ends and all(isinstance(b, numbers) and not isinstance(b, bool | np.bool_) for b in ends):
+    if ends and all(map(_is_number, ends)):
         return int if not nan and all(isinstance(b, int | np.integer) for b in ends) else float
     if nan and not ends:
         return float

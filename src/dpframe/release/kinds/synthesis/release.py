@@ -34,7 +34,7 @@ from dpframe.release.shown import Record, Release, Released, distances_chart, er
 from dpframe.release.stored import Answer
 from dpframe.theory.formulas.error import Attributes
 from dpframe.theory.formulas.loss import gaussian_scale_rho, rho_within
-from dpframe.usage import read_whole
+from dpframe.usage import in_tuple, read_whole
 
 _SHOWN = 8  # rows in a notebook
 _WAYS = 3  # the largest number of columns of a table that the rows are held against
@@ -88,7 +88,7 @@ class _Marginals(dict[tuple[str, ...], Release[Any]]):
     """Noisy tables by their columns. A missing one is answered with the columns that there are."""
 
     def __missing__(self, columns: object) -> NoReturn:
-        names = columns if isinstance(columns, tuple) else (columns,)
+        names = in_tuple(columns)
         same = next((own for own in self if set(own) == set(names)), None)
         line = f" Type out.marginals[{', '.join(map(repr, same))}{',' * (len(same) == 1)}]." if same else ""
         raise UnknownColumn(
