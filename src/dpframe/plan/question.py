@@ -306,7 +306,7 @@ class Question:
 
     @cached_property
     def _limited(self) -> tuple[tuple[Limits | None, UnitLimits], ...]:
-        """For each column its own limits, None where it has those of the question; and what its totals are made with.
+        """Limits of each column's own, None for those of the question; and the limits behind its totals.
 
         Bound:  a column's totals are computed under its limits alone, as in a question of this column by itself. So
                 neighbouring tables move each total as far as in that question. Totals with other limits are other

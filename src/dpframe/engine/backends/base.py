@@ -243,7 +243,7 @@ class Backend(ABC):
         """
 
     def unique(self, frame: Frame) -> Frame:
-        """The rows of a frame, of which each stands there once."""
+        """Distinct rows of a frame."""
         return frame.unique()
 
     sifts = False  # whether this engine has a `sifted` that removes or moves rows

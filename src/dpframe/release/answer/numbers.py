@@ -130,7 +130,7 @@ class Numbers:
         """Of which groups nothing is told of the number: the 95% interval that is shown holds whatever it could be.
 
         That is the interval of the noise, or of noise and sampling where it covers the population. An example is the
-        mean of a group without rows: it is drawn to the middle of its bounds. If a quantile has an interval that was
+        mean of a group without rows: it lies near the middle of its bounds. If a quantile has an interval that was
         paid for at a lower confidence, that one decides. If its interval is neither paid for nor follows from a number
         of rows, it is shown, and so is a column that was shrunk towards a common value.
 
