@@ -90,7 +90,7 @@ class Moments:
         """The inverse of the moments of the inputs; directions that vary less than the noise are held back.
 
         The eigenvalues are raised to four scales of the noise, which Laplace noise exceeds in one of 100 cases: where
-        they are below it, intervals have no end. Where all are larger than it, this changes nothing.
+        they are below it, intervals are wide or have no end. Where all are larger than it, this changes nothing.
         """
         values, vectors = np.linalg.eigh(self.matrix[:-1, :-1])
         return np.asarray((vectors / np.maximum(values, max(_HELD_BACK * self.ridge, 1e-9))) @ vectors.T)

@@ -192,6 +192,25 @@ def test_where_the_noise_is_too_large_no_interval_has_an_end():
     assert np.isfinite(out.table["coefficient"].to_numpy()).all()
 
 
+def test_intervals_have_ends_just_where_inputs_vary_more_than_the_noise_at_their_level():
+    """Half of the draws of moments in which inputs do not vary are beyond either end: a part of alpha has no end."""
+    rng, told = np.random.default_rng(3), []
+    x, z = rng.uniform(0, 1, (2, 40))
+    frame = dp.protect(
+        pl.DataFrame({"u": np.arange(40), "x": x, "y": (x + z) / 2}), unit="u", budget=dp.Budget(epsilon=99)
+    )
+    for _ in range(5):
+        out = frame.ols(y="y", x="x", bounds={"x": (0, 1), "y": (0, 1)}, max_rows=1).release(epsilon=1.0)
+        drawn = out._moments.drawn(np.random.default_rng(0), 4000)
+        hidden = np.mean(np.linalg.eigvalsh(drawn[:, :-1, :-1]).min(axis=-1) <= 0)
+        for alpha in (0.01, 0.05, 0.3):
+            ends = out.accuracy(alpha)[["low", "high"]].to_numpy()
+            assert np.isfinite(ends).all() == (hidden < alpha - 1e-3) or abs(hidden - alpha) < 2e-3
+            told.append(np.isfinite(ends).all())
+        assert out.is_told == told[-2]
+    assert any(told)
+
+
 # How answers look
 
 

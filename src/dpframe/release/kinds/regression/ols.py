@@ -21,7 +21,7 @@ from dpframe.release.kinds.regression.matrices import OfMoments
 from dpframe.release.shown import Grouped, decimals_by_column, grouped_chart, largest_error, read_look
 
 _DRAWS = 4000
-_MOST_SINGULAR = 0.01  # of the matrices that the true one may be; with more, no interval is given
+_ONE_DEVIATION = (0.15865, 0.84135)  # ranks one deviation around the middle of a normal law
 INTERCEPT = "Intercept"
 
 
@@ -49,9 +49,9 @@ class Regression(OfMoments):
     def is_told(self) -> bool:
         """Whether the noise leaves something to be said: the columns vary more than the noise of their moments.
 
-        Else every interval is without end. More rows, a larger ε or closer bounds help.
+        Else every 95% interval is without end. More rows, a larger ε or closer bounds help.
         """
-        return bool(np.isfinite(self._draws()[0]).all())
+        return bool(self._table(0.05)["std_error"].is_finite().all())
 
     def _in_kind(self, kind: Kind) -> Any:
         return self._noted(as_kind(self._table(0.05), kind), kind)
@@ -148,32 +148,43 @@ class Regression(OfMoments):
 
         The true moments are the released ones less noise, whose law is public. The coefficients of the population
         differ from those of the table by errors that are about normal. Their variances are those of `sampling_variance`
-        from the measured influences of people. Moments that no table can have are left out. Where these are more than
-        one in a hundred, nothing is told.
+        from the measured influences of people; where drawn inputs vary less than the released ones, errors are larger
+        by as much. A draw in which inputs do not vary says nothing: half of these draws count as -∞ and half as ∞.
+
+        Bound:  they only widen the intervals, and where they are a part alpha of all draws, intervals have no end. No
+                finite interval would be right there. Let an input be a + t·z, and the outcome b·z and an error. Its
+                slope is b/t. For small t the input hardly varies, so the moments are those of a constant input, but
+                for less than the noise; and t may be as small as one likes, whatever the bounds of the columns are
+        Source: Gleser, Hwang 1987, Annals of Statistics 15, pages 1351 to 1362: an interval that holds a ratio with a
+                probability of 1 - alpha wherever its divisor may be near 0 has no end with some probability
         """
-        rng, numbers = np.random.default_rng(0), self.release._numbers
-        draws = self._moments.drawn(rng, _DRAWS)
-        keep = np.linalg.eigvalsh(draws[:, :-1, :-1]).min(axis=-1) > 0
-        if np.mean(~keep) > _MOST_SINGULAR:
-            return np.full((1, draws.shape[-1] - 1), math.inf)
-        draws = draws[keep]
-        solved = np.linalg.solve(draws[:, :-1, :-1], draws[:, :-1, -1, None])[..., 0]
-        parts = {**numbers.parts, "rows": np.array([self._moments.rows])}
+        rng, numbers, moments = np.random.default_rng(0), self.release._numbers, self._moments
+        draws = moments.drawn(rng, _DRAWS)
+        told = np.linalg.eigvalsh(draws[:, :-1, :-1]).min(axis=-1) > 0
+        kept = draws[told]
+        inverses = np.linalg.inv(kept[:, :-1, :-1])
+        solved = (inverses @ kept[:, :-1, -1, None])[..., 0]
+        parts = {**numbers.parts, "rows": np.array([moments.rows])}
         variances = [
             sampling_variance(NoisyColumn.of(column, numbers.noise, parts), influence, alpha).item()
-            for column, influence in influences_of(numbers.outputs, self._moments)
+            for column, influence in influences_of(numbers.outputs, moments)
         ]
-        return np.asarray(self._in_units(solved) + rng.normal(size=solved.shape) * np.sqrt(variances))
+        lengths = [
+            np.einsum("ij,...jk,ik->...i", moments.to_units, one, moments.to_units)
+            for one in (inverses, moments.inverse())
+        ]
+        errors = rng.normal(size=solved.shape) * np.sqrt(variances) * np.maximum(lengths[0] / lengths[1], 1.0)
+        signs = np.where(np.arange(np.count_nonzero(~told)) % 2, 1.0, -1.0)[:, None]
+        return np.concatenate(
+            [self._in_units(solved) + errors, np.full((len(signs), solved.shape[-1]), math.inf) * signs]
+        )
 
     def _table(self, alpha: float) -> pl.DataFrame:
         draws, values = self._draws(alpha), np.array(list(self.coefficients.values()))
-        if np.isfinite(draws).all():
-            low, high = np.quantile(draws, [alpha / 2, 1 - alpha / 2], axis=0)
-            quartiles = np.quantile(
-                draws, [0.15865, 0.84135], axis=0
-            )  # one deviation around the middle of a normal law
-            error = (quartiles[1] - quartiles[0]) / 2
-            low, high = np.minimum(low, values), np.maximum(high, values)
-        else:
-            low, high, error = (np.full(len(values), end) for end in (-math.inf, math.inf, math.inf))
+        low = np.quantile(draws, alpha / 2, axis=0, method="lower")
+        high = np.quantile(draws, 1 - alpha / 2, axis=0, method="higher")
+        first, last = np.quantile(draws, _ONE_DEVIATION, axis=0, method="nearest")
+        with np.errstate(invalid="ignore"):
+            error = np.where(np.isfinite(low) & np.isfinite(high), (last - first) / 2, math.inf)
+        low, high = np.minimum(low, values), np.maximum(high, values)
         return pl.DataFrame({"term": self._names, "coefficient": values, "std_error": error, "low": low, "high": high})
