@@ -17,8 +17,7 @@ import pytest
 import dpframe as dp
 from dpframe.api.regression import MomentsQuery
 from dpframe.api.synthesis import SynthesisQuery
-from dpframe.release import Batch
-from dpframe.release.kinds.series import Series
+from dpframe.release import Batch, Series
 from engine.conftest import ENGINES
 from questions import ABSENT, REFUSED
 from walk import CELLS

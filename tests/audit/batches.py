@@ -22,12 +22,10 @@ from dpframe import engine
 from dpframe.audit.neighbouring import multisets, pairs
 from dpframe.engine.backends import backend_named
 from dpframe.engine.backends import polars as parts
-from dpframe.plan.keys import Keys
-from dpframe.plan.question import Question
-from dpframe.plan.steps.basic import source_of
-from dpframe.plan.tables import Hierarchy
+from dpframe.plan import Hierarchy, Keys, Question
+from dpframe.plan.steps import source_of
 from dpframe.release.answer.selection import rank_scores, reach_scores
-from dpframe.theory.formulas.loss.quantile_selection import rank_terms, reach_change
+from dpframe.theory.formulas.loss import rank_terms, reach_change
 from dpframe.theory.formulas.rank_trees import rank_tree
 from places import place_counts
 from strategies import hashed_by

@@ -20,7 +20,7 @@ import pytest
 
 import dpframe as dp
 from dpframe import engine
-from dpframe.api.query import Query
+from dpframe.api import Query
 from dpframe.errors import DpFrameError
 from dpframe.noise import bits
 from dpframe.plan import Bounds, Covers, Hierarchy, Limits

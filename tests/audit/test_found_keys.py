@@ -14,7 +14,7 @@ import pytest
 from flint import arb, ctx, fmpq
 
 import dpframe as dp
-from dpframe.budget.losses import read_delta, read_epsilon
+from dpframe.budget import read_delta, read_epsilon
 from prices import Price, noise_plan
 
 ROWS = pl.DataFrame({"u": [1, 2, 3, 4], "g": ["a", "b", "a", "c"], "x": [1.0, 2.0, 3.0, 4.0]})

@@ -44,16 +44,17 @@ from dpframe.budget.allowance import moves
 from dpframe.budget.ledger import book, copies, sqlite_file, store
 from dpframe.engine import compile as compiler
 from dpframe.engine import histograms as profile
+from dpframe.engine import sealed
 from dpframe.engine.backends import duckdb as on_duckdb
 from dpframe.engine.backends import ibis as on_ibis
 from dpframe.engine.backends import ibis_dialect, lowest, runs
 from dpframe.engine.backends import polars as on_polars
 from dpframe.engine.backends.datafusion import functions as in_datafusion
 from dpframe.engine.backends.datafusion import session as datafusion_session
-from dpframe.engine.intake import arrow, buffers, cells
-from dpframe.engine.intake.arrow import of_type, partition_of
+from dpframe.engine.intake import arrow, buffers, cells, partition_of
+from dpframe.engine.intake.arrow import of_type
 from dpframe.engine.stages import coerced, integers, keys, limits, operands, rows
-from dpframe.engine.totals import _beside, sealed
+from dpframe.engine.totals import _beside
 from dpframe.errors import (
     BudgetError,
     CapExceeded,
@@ -64,28 +65,23 @@ from dpframe.errors import (
     WrongType,
 )
 from dpframe.noise import bits, correlated, cube_noises, family_tail, window_noise
-from dpframe.plan import allotments, columns, declared, grid, moments, operations
+from dpframe.plan import Question, Total, allotments, columns, declared, grid, moments, operations
 from dpframe.plan.keys import check_key
-from dpframe.plan.question import Question
 from dpframe.plan.steps import basic as steps
 from dpframe.plan.steps import combine, rewrites
 from dpframe.plan.tables import synthesis
-from dpframe.plan.totals import Total
 from dpframe.plan.totals import sums as measures
 from dpframe.release import batch, paying, run
 from dpframe.release.accuracy import intervals
 from dpframe.release.accuracy.intervals import alpha_of_each, with_rare_groups
-from dpframe.release.answer import GROUPS_FOUND, draw, suppression
+from dpframe.release.answer import GROUPS_FOUND, Numbers, draw, suppression
 from dpframe.release.answer import selection as choices
 from dpframe.release.answer.hidden_tables import hidden_in_table, with_margins
-from dpframe.release.answer.numbers import Numbers
+from dpframe.release.auto import Seen, narrowing, noisy_histograms
 from dpframe.release.auto import choice as auto
 from dpframe.release.auto import clipping_bounds as clipping
-from dpframe.release.auto import narrowing, noisy_histograms
-from dpframe.release.auto.noisy_histograms import Seen
-from dpframe.release.kinds import answers
+from dpframe.release.kinds import AnswerKind, answers
 from dpframe.release.kinds import keys as rounds_of_keys
-from dpframe.release.kinds.answers import AnswerKind
 from dpframe.release.kinds.hierarchy import draw as levels
 from dpframe.release.kinds.synthesis import rounds as table_rounds
 from dpframe.release.pricing import (
@@ -97,11 +93,11 @@ from dpframe.release.pricing import (
     shared_noise,
     together,
 )
+from dpframe.theory import gaussian_delta
 from dpframe.theory.formulas import rank_trees
 from dpframe.theory.formulas.loss import (
     TwoSums,
     calibration,
-    gaussian_delta,
     gaussian_privacy,
     key_selection,
     partitions,

@@ -20,8 +20,7 @@ from dpframe.api.marginals import MarginalsQuery
 from dpframe.api.regression import MomentsQuery
 from dpframe.api.synthesis import SynthesisQuery
 from dpframe.errors import CapExceeded, DpFrameError, MissingBounds, PolicyExceeded, UnsupportedOperation
-from dpframe.release.batch import Batch
-from dpframe.release.kinds.series import Series
+from dpframe.release import Batch, Series
 
 DAYS = [dt.date(2026, 1, 1 + i) for i in range(4)]
 TABLE = pl.DataFrame(

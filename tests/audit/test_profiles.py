@@ -9,7 +9,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.engine import histograms as profile
-from dpframe.plan.columns import Limits
+from dpframe.plan import Limits
 from dpframe.release.auto.noisy_histograms import noisy_values
 from prices import offer
 

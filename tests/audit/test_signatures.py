@@ -24,7 +24,7 @@ from test_exhaustive import LIMITS, OPERATIONS, asked
 import dpframe as dp
 from dpframe.errors import DpFrameError
 from dpframe.noise import bits
-from dpframe.release.shown.error_tables import error_table
+from dpframe.release.shown import error_table
 from strategies import bring
 
 SIZE = len(batches.universe())

@@ -17,14 +17,13 @@ import dpframe as dp
 from dpframe import engine
 from dpframe.audit import audit
 from dpframe.audit.trials import at_least
-from dpframe.plan.columns import Limits
-from dpframe.plan.steps.basic import source_of
-from dpframe.release.answer.draw import drawn_table
+from dpframe.plan import Limits
+from dpframe.plan.steps import source_of
+from dpframe.release.answer import drawn_table
+from dpframe.release.auto import Seen, SizePosterior, noisy_histograms
 from dpframe.release.auto import choice as auto
-from dpframe.release.auto import noisy_histograms
 from dpframe.release.auto.error_model import Judged
-from dpframe.release.auto.noisy_histograms import Seen, noisy_histogram
-from dpframe.release.auto.size_histograms import SizePosterior
+from dpframe.release.auto.noisy_histograms import noisy_histogram
 from dpframe.release.kinds.marginals import drawn_interactions
 from dpframe.release.pricing import NoiseKind
 from prices import offer, priced

@@ -18,9 +18,8 @@ from dpframe.api.regression import MomentsQuery
 from dpframe.api.synthesis import SynthesisQuery
 from dpframe.budget import Allowance
 from dpframe.errors import DpFrameError, InvalidArgument, UnsupportedOperation
-from dpframe.release.batch import Batch
+from dpframe.release import Batch, Series
 from dpframe.release.kinds.regression import MatrixRelease, Regression
-from dpframe.release.kinds.series import Series
 from dpframe.release.kinds.series.numbers import SeriesNumbers
 from statistics_table import of
 

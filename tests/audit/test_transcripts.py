@@ -21,7 +21,7 @@ from dpframe.plan import Bounds, Limits
 from dpframe.plan.columns import ColumnDefaults, Lock
 from dpframe.plan.declared import Declared
 from dpframe.plan.steps.rewrites import UnderPolicy
-from dpframe.release.auto.choice import choose
+from dpframe.release.auto import choose
 from prices import offer
 
 SCHEMA = {"u": pl.Int64, "g": pl.Int64, "c": pl.String, "x": pl.Float64, "n": pl.Int64}

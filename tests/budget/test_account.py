@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.budget import Budget, Loss
-from dpframe.budget.losses import GRID, MOST, number_of, read_delta, read_epsilon
+from dpframe.budget import Budget, Loss, read_delta, read_epsilon
+from dpframe.budget.losses import GRID, MOST, number_of
 from dpframe.errors import BudgetExceeded, BudgetMismatch, InvalidArgument, InvalidPrice, UnsupportedOperation
 
 

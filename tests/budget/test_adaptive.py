@@ -20,8 +20,8 @@ from dpframe.budget.entries import loss_of, texts_of
 from dpframe.budget.parts import PartName, opened, raised
 from dpframe.errors import BudgetExceeded, BudgetMismatch, InvalidPrice, UnsupportedOperation
 from dpframe.release.pricing import log_noise
+from dpframe.theory import gaussian_delta
 from dpframe.theory.formulas.loss import (
-    gaussian_delta,
     gdp_in_proportion,
     gdp_to_epsilon,
     gdp_to_pure,

@@ -11,7 +11,7 @@ import pytest
 import dpframe as dp
 from dpframe import errors
 from dpframe.budget import Ledger, Loss, account
-from dpframe.theory.formulas.loss import zcdp_to_epsilon
+from dpframe.theory import zcdp_to_epsilon
 
 START = dt.datetime(2026, 11, 21, 22, 0, tzinfo=dt.UTC)
 WHO = "unit 'id', add-remove"

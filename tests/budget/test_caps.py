@@ -17,11 +17,10 @@ import pytest
 
 import dpframe as dp
 from dpframe import errors
-from dpframe.budget import Ledger, Loss, account, user_name
+from dpframe.budget import Ledger, Loss, Periods, account, user_name
 from dpframe.budget.caps import CapSums, begun
-from dpframe.budget.periods_of_time import Periods
 from dpframe.release.shown import charge_rows
-from dpframe.theory.formulas.loss import zcdp_to_epsilon
+from dpframe.theory import zcdp_to_epsilon
 
 WHO = "unit 'id', add-remove"
 MARCH = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
@@ -506,7 +505,8 @@ def test_caps_hold_where_processes_are_killed(spenders, tmp_path):
 
 def test_the_price_of_a_charge_does_not_grow_with_the_entries(tmp_path):
     """SQLite's own count of its steps: after 100,000 charges it takes as many as after a thousand."""
-    from dpframe.budget.entries import canonical, chained
+    from dpframe.budget import canonical
+    from dpframe.budget.entries import chained
 
     path = tmp_path / "a.sqlite"
     ledger = Ledger(path)

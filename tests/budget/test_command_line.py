@@ -14,9 +14,8 @@ import pytest
 
 import dpframe as dp
 from dpframe.__main__ import main
-from dpframe.budget import Ledger, Loss
+from dpframe.budget import Ledger, Loss, NamedPeriod
 from dpframe.budget.entries import texts_of
-from dpframe.budget.periods_of_time import NamedPeriod
 
 WHO = "unit 'id', add-remove"
 HOSTILE = "<script>alert('x')</script> & \"y\""

@@ -19,7 +19,7 @@ from dpframe import errors
 from dpframe.__main__ import main
 from dpframe.budget import Ledger, Loss
 from dpframe.budget.ledger import copies
-from dpframe.theory.formulas.loss import zcdp_to_epsilon
+from dpframe.theory import zcdp_to_epsilon
 from put_back import put_over
 
 WHO = "unit 'id', add-remove"

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe.budget import Loss, typed_number
 from dpframe.budget.exceeded import warn_of_weak
-from dpframe.budget.losses import Loss, typed_number
 from dpframe.errors import BudgetExceeded, DeltaRequired, DpFrameWarning, InvalidArgument
 
 TABLE = pl.DataFrame({"user": [1, 2, 3], "city": ["Bonn", "Kiel", "Kiel"]})

@@ -19,9 +19,8 @@ import pytest
 
 import dpframe as dp
 from dpframe import errors
-from dpframe.budget import Budget, Ledger, Loss, account
+from dpframe.budget import Budget, Ledger, Loss, account, read_delta, read_epsilon
 from dpframe.budget.ledger import verify
-from dpframe.budget.losses import read_delta, read_epsilon
 
 WHO = "unit 'id', add-remove"
 

@@ -16,8 +16,7 @@ import pytest
 import dpframe as dp
 from dpframe import errors
 from dpframe.__main__ import main
-from dpframe.budget import Budget, Ledger, Loss
-from dpframe.budget.allowance import Allowance
+from dpframe.budget import Allowance, Budget, Ledger, Loss
 from put_back import put_over
 
 WHO = "unit 'id', add-remove"

@@ -19,7 +19,7 @@ from expressions import TARGETS, on_one, on_two
 from reference import family
 
 import dpframe as dp
-from dpframe.plan.types import kind
+from dpframe.plan import kind
 from statistics_table import shapes
 
 __all__ = ["AFTER", "BOUNDS", "EDGES", "Side", "a_question", "a_step", "a_table", "aggregates"]

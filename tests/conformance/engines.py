@@ -23,10 +23,10 @@ from cells import Cells
 from reference import NANO, family
 
 from datafusion_tables import stored as stored_in_datafusion
+from dpframe.engine import Data
 from dpframe.engine.backends import backend_of
 from dpframe.engine.intake import partition_of
-from dpframe.engine.stages.rows import lower
-from dpframe.engine.tables import Data
+from dpframe.engine.stages import lower
 from dpframe.plan.steps import exchanged, source_of
 
 __all__ = ["ENGINES", "READERS", "STARTED", "Brought", "Engine", "Table", "plain_values", "rows_of"]

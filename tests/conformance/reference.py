@@ -20,8 +20,8 @@ from typing import Any
 
 import narwhals as nw
 
-from dpframe.plan.nodes import Call, Literal, Name
-from dpframe.plan.operations import Pattern, taylor
+from dpframe.plan import Call, Literal, Name, Pattern
+from dpframe.plan.operations import taylor
 
 __all__ = ["Typed", "family", "held", "value", "whole_range"]
 

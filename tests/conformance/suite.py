@@ -19,8 +19,8 @@ from reference import NANO, Typed, family, held, value
 import dpframe as dp
 from dpframe import engine as asked
 from dpframe.errors import DpFrameError, EngineError
-from dpframe.plan.nodes import Call, names, text
-from dpframe.plan.types import kind
+from dpframe.plan import Call, kind
+from dpframe.plan.nodes import names, text
 
 __all__ = ["TALLY", "Tally", "check", "refused", "takes_steps", "wanted"]
 

@@ -19,8 +19,7 @@ from suite import TALLY, refused
 import dpframe as dp
 from dpframe import engine as asked
 from dpframe.errors import DpFrameError, UnsupportedOperation
-from dpframe.plan import grid
-from dpframe.plan.types import kind
+from dpframe.plan import grid, kind
 
 
 @pytest.fixture(autouse=True, scope="module")

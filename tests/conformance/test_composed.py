@@ -13,10 +13,8 @@ from reference import Typed, by_column, value
 
 import dpframe as dp
 from dpframe.errors import InvalidArgument, WrongType
-from dpframe.plan import composed
-from dpframe.plan.columns import Bounds, ColumnDomain
+from dpframe.plan import Bounds, Call, ColumnDomain, Name, composed
 from dpframe.plan.expressions.composed import COMPOSED
-from dpframe.plan.nodes import Call, Name
 from dpframe.plan.operations import OPERATIONS, Applied
 
 ROWS = pl.DataFrame(

@@ -24,11 +24,10 @@ from suite import TALLY, refused
 import dpframe as dp
 from dpframe import engine as asked
 from dpframe.errors import DpFrameError
-from dpframe.plan import Intervals
+from dpframe.plan import Intervals, kind
 from dpframe.plan.bins import intervals_of
 from dpframe.plan.steps import lineage
 from dpframe.plan.steps.rewrites import WithColumns
-from dpframe.plan.types import kind
 
 ROWS = list(range(1, 200))  # of one unit
 MOST = ("int64", "float64", "string", "boolean", "date", "datetime_us")

@@ -15,7 +15,7 @@ from expressions import of_one, of_two
 from reference import family
 from suite import check, takes_steps
 
-from dpframe.plan.nodes import Call, Literal
+from dpframe.plan import Call, Literal
 
 PLAIN = (
     "polars",

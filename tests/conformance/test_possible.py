@@ -15,8 +15,7 @@ from reference import Typed, family, held, value
 
 import dpframe as dp
 from dpframe.errors import DpFrameError
-from dpframe.plan.columns import Column, ColumnDomain, Table
-from dpframe.plan.keys import read_keys
+from dpframe.plan import Column, ColumnDomain, Table, read_keys
 from dpframe.plan.nodes import domain, text
 from dpframe.plan.operations import OPERATIONS
 

@@ -146,7 +146,7 @@ TABLES = {name[3:]: make for name, make in list(globals().items()) if name.start
 def interrupted(name, *server):
     """What a release raises, its seconds from Ctrl-C to the end, and what the budget says of it."""
     import dpframe as dp
-    from dpframe.budget.account import Budget
+    from dpframe.budget import Budget
 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background may be started without
     pressed, charge = [], Budget.charge

@@ -17,13 +17,13 @@ import dpframe as dp
 from datafusion_tables import stored
 from dpframe import engine as rooms
 from dpframe.engine.backends import backend_of
-from dpframe.engine.stages.rows import lower
+from dpframe.engine.stages import lower
 from dpframe.errors import UnsupportedOperation, WrongType
 
 datafusion = pytest.importorskip("datafusion")
 ibis = pytest.importorskip("ibis")
+from dpframe.engine.backends.datafusion import DIALECT  # noqa: E402
 from dpframe.engine.backends.datafusion.compiler import DataFusionTotalCompiler  # noqa: E402 - needs both
-from dpframe.engine.backends.datafusion.dialect import DIALECT  # noqa: E402
 from dpframe.engine.backends.datafusion.session import answered as answered_rows  # noqa: E402
 from dpframe.engine.backends.datafusion.session import opened  # noqa: E402
 

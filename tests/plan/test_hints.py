@@ -23,9 +23,8 @@ from dpframe.errors import (
     WrongType,
 )
 from dpframe.plan import hints as habits
-from dpframe.release.kinds.marginals import MarginalsRelease
+from dpframe.release import MarginalsRelease, SyntheticRelease
 from dpframe.release.kinds.regression import MatrixRelease, Regression
-from dpframe.release.kinds.synthesis import SyntheticRelease
 
 TABLE = pd.DataFrame({"user": [1, 1, 2], "wage": [1.0, 2.0, 3.0], "city": ["a", "b", "c"], "n": [1, 2, 3]})
 

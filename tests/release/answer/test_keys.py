@@ -15,12 +15,12 @@ import dpframe as dp
 from dpframe import engine, errors
 from dpframe.noise import keep_probability
 from dpframe.release.pricing import log_noise
+from dpframe.theory import threshold
 from dpframe.theory.formulas.loss import (
     as_likely_as_not,
     choices_rho,
     selection_scale,
     selection_start,
-    threshold,
     threshold_delta,
 )
 from prices import Price, noise_plan, priced

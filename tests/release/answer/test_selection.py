@@ -21,17 +21,9 @@ from dpframe.release.answer import selection as choices
 from dpframe.release.answer.selection import rank_scores
 from dpframe.release.pricing import choice_mechanisms
 from dpframe.release.pricing.bought_noise import choice_for_rho, choice_of, epsilon_for_rho
+from dpframe.theory import gaussian_delta, rho_within, zcdp_to_epsilon
 from dpframe.theory.formulas.error.quantile_interval import choice_chances
-from dpframe.theory.formulas.loss import (
-    count_scale_rho,
-    fewer_rows,
-    gaussian_delta,
-    rank_scale,
-    rank_scale_rho,
-    rank_terms,
-    rho_within,
-    zcdp_to_epsilon,
-)
+from dpframe.theory.formulas.loss import count_scale_rho, fewer_rows, rank_scale, rank_scale_rho, rank_terms
 from dpframe.theory.formulas.sensitivity import Sensitivity
 from places import place_counts
 from prices import Price, noise_plan, priced

@@ -11,11 +11,11 @@ import pytest
 import dpframe as dp
 from dpframe import engine, errors
 from dpframe.engine import NODES, ONE
-from dpframe.plan.columns import Limits
-from dpframe.plan.steps.basic import MOST
+from dpframe.plan import Limits
+from dpframe.plan.steps import MOST
 from dpframe.release.auto import choice as auto
-from dpframe.release.auto import noisy_histograms
-from dpframe.release.auto.choice import _candidates, choose
+from dpframe.release.auto import choose, noisy_histograms
+from dpframe.release.auto.choice import _candidates
 from dpframe.release.auto.error_model import UnitSizes
 from dpframe.release.auto.noisy_histograms import noisy_values
 from dpframe.release.auto.size_histograms import read_spread

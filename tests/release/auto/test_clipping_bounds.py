@@ -14,10 +14,8 @@ import dpframe as dp
 from dpframe import engine
 from dpframe.engine import EXPONENTS
 from dpframe.plan import Bounds
-from dpframe.release.auto import tails
+from dpframe.release.auto import MODEL, Seen, tails
 from dpframe.release.auto.clipping_bounds import _are_many, _best, _most_inside, _rounded
-from dpframe.release.auto.model import MODEL
-from dpframe.release.auto.noisy_histograms import Seen
 from dpframe.release.auto.posterior import nobody_there
 from dpframe.release.auto.tails import Bins, draw_tail, tail_start
 from dpframe.release.auto.value_histograms import (

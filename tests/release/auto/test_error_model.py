@@ -9,9 +9,10 @@ import pytest
 import dpframe as dp
 from dpframe.engine import NODES
 from dpframe.noise import keep_probability
-from dpframe.plan.columns import Limits
+from dpframe.plan import Limits
+from dpframe.release.auto import SizePosterior
 from dpframe.release.auto.error_model import Expected, Judged, UnitSizes
-from dpframe.release.auto.size_histograms import Groups, SizePosterior, read_spread
+from dpframe.release.auto.size_histograms import Groups, read_spread
 from dpframe.release.pricing import NoiseKind
 from panels import panel, protect
 from prices import noise_plan, read_price

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dpframe.engine import NODES
-from dpframe.release.auto.model import MODEL
-from dpframe.release.auto.posterior import _MOVES, _Chain, draw_curves
+from dpframe.release.auto import MODEL, draw_curves
+from dpframe.release.auto.posterior import _MOVES, _Chain
 from dpframe.release.auto.size_histograms import quantiles, read_spread
 
 NODE = NODES.astype(float)

@@ -255,7 +255,7 @@ def test_distinct_values_are_counted_once_whoever_brings_them():
 
 
 def test_candidates_are_public():
-    from dpframe.plan.columns import Bounds
+    from dpframe.plan import Bounds
 
     assert Candidates.between(Bounds(0, 10), whole=True) == Candidates(0.0, 10.0, Fraction(1), 11, True)
     assert Candidates.leaves(Bounds(0, 10), whole=False).count == 1024

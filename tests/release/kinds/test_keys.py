@@ -14,7 +14,8 @@ import dpframe as dp
 from dpframe import engine, errors
 from dpframe.plan import TotalKind
 from dpframe.release.kinds.keys import GaussianRounds, keys_in_rounds
-from dpframe.theory.formulas.loss import ROUNDS, dropped_below, gaussian_delta, round_thresholds
+from dpframe.theory import gaussian_delta
+from dpframe.theory.formulas.loss import ROUNDS, dropped_below, round_thresholds
 from prices import priced
 
 ONE = 2**20

@@ -14,7 +14,8 @@ import pytest
 
 import dpframe as dp
 from dpframe.errors import InvalidArgument, InvalidPrice, UnsupportedOperation
-from dpframe.release.shown.charts import Grouped, Heading, Look, grouped_chart, heatmap, margin, read_look, shown
+from dpframe.release.shown import Grouped, Heading, grouped_chart, read_look
+from dpframe.release.shown.charts import Look, heatmap, margin, shown
 from dpframe.release.shown.charts.look import labels_of, wrapped
 from dpframe.release.shown.charts.places import BinPlace, NamePlace, NumberPlace, TimePlace, place_of
 from dpframe.release.shown.crosstab import Crosstab

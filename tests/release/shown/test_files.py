@@ -19,7 +19,8 @@ import dpframe as dp
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.release.shown import error_table
 from dpframe.release.shown.charts import margin, shown
-from dpframe.theory.checks import max_divergence, plots, renyi_divergence
+from dpframe.theory import max_divergence, renyi_divergence
+from dpframe.theory.checks import plots
 
 LONG = ["Administrative and support service workers", "Craft and related trades workers", "<b>other</b>"]
 JOBS = [job for job, people in zip(LONG, (200, 80, 20), strict=True) for _ in range(people)]

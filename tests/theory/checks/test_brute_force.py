@@ -11,7 +11,8 @@ import pytest
 
 import dpframe.theory as t
 from dpframe import errors
-from dpframe.theory.checks import TableQuery, Universe, brute_force, common_part
+from dpframe.theory import TableQuery
+from dpframe.theory.checks import Universe, brute_force, common_part
 
 UNIVERSE = {"year": [1, 2, 3, 4], "days": [1, 2, 3, 10]}
 TABLE = {  # query: (add-remove year, days, replace year, days)

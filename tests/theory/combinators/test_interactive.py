@@ -12,7 +12,8 @@ import dpframe.theory as t
 from dpframe.budget import Loss, Normal
 from dpframe.budget.adaptive import GaussianDp
 from dpframe.errors import BudgetExceeded, DomainMismatch, InvalidArgument, MetricMismatch
-from dpframe.theory.formulas.loss import TwoSums, gaussian_delta
+from dpframe.theory import gaussian_delta
+from dpframe.theory.formulas.loss import TwoSums
 
 SPACE = t.AtomDomain(int), t.AbsoluteDistance()
 LAPLACE = t.laplace(*SPACE, scale=10)

@@ -21,8 +21,7 @@ from dpframe.errors import (
     UnsupportedOperation,
 )
 from dpframe.release.kinds.marginals import draw as module
-from dpframe.theory import empirical_sensitivity
-from dpframe.theory.formulas.loss import gaussian_delta
+from dpframe.theory import empirical_sensitivity, gaussian_delta
 from prices import noise_plan, read_price
 from strategies import bring
 

@@ -12,8 +12,7 @@ import dpframe as dp
 from dpframe.dpframe_check import Check
 from dpframe.engine import ONE
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.release.auto import narrowing
-from dpframe.release.auto.noisy_histograms import Seen
+from dpframe.release.auto import Seen, narrowing
 from dpframe.release.pricing import EpsilonPrice
 
 CERTAIN = 1e12

@@ -10,16 +10,9 @@ from flint import arb, ctx, fmpq
 from scipy import stats
 
 from dpframe import errors
-from dpframe.theory.formulas.loss import (
-    ROUNDS,
-    calibration,
-    dropped_below,
-    gaussian_delta,
-    gaussian_scale,
-    round_thresholds,
-    threshold_beside_noise,
-)
-from dpframe.theory.formulas.loss import threshold as threshold_for
+from dpframe.theory import gaussian_delta, gaussian_scale
+from dpframe.theory import threshold as threshold_for
+from dpframe.theory.formulas.loss import ROUNDS, calibration, dropped_below, round_thresholds, threshold_beside_noise
 from dpframe.theory.formulas.sensitivity import MOST_KEYS, key_weights, spread_weight
 
 EPSILON, DELTA = 0.5, 0.05

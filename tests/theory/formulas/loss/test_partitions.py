@@ -8,7 +8,8 @@ import pytest
 
 from dpframe.errors import InvalidArgument
 from dpframe.noise import family_tail
-from dpframe.theory.formulas.loss import Spread, partition_delta, partition_threshold, threshold, threshold_beside_noise
+from dpframe.theory import threshold
+from dpframe.theory.formulas.loss import Spread, partition_delta, partition_threshold, threshold_beside_noise
 
 FAMILIES = [("discrete_laplace", 1.3), ("laplace", 2.0), ("gaussian", 2.5)]
 SIZES = [(1, 1, 1), (3, 1, 3), (3, 3, 3), (4, 2, 5), (5, 3, 7), (4, 4, 9), (6, 6, 6), (6, 4, 11), (7, 3, 7)]
