@@ -1,4 +1,4 @@
-"""What limits and bounds that dp.Auto chose leave out of counts and sums, estimated from the histograms it paid for.
+"""Estimates of the rows and values that limits and bounds of dp.Auto leave out, from the histograms it paid for.
 
 The noisy histogram of sizes counts units by their number of rows. `draw_curves` draws curves that fit it.
 Each curve is one case: it says how many units have how many rows. A limit of K rows leaves n - K rows out of each unit
@@ -60,7 +60,7 @@ Ends = tuple[Floats, Floats, Floats]  # estimate, lower end, upper end
 def left_out(
     question: Question, plan: NoisePlan, seen: Seen, long: pl.DataFrame, parts: Mapping[str, Floats], factor: float
 ) -> tuple[dict[str, Floats], list[FieldDict]]:
-    """What limits and bounds that `dp.Auto` chose leave out of each released count and sum.
+    """The part of each released count and sum that limits and bounds of `dp.Auto` leave out.
 
     Input:  the question with its limits and bounds; its noise; the histograms; the released table, and the noisy
             totals of derived columns; the factor by which counts and sums were scaled

@@ -69,7 +69,7 @@ class Clipping:
 
     @property
     def hidden(self) -> int:
-        """How many units may be in one bin far away and still be taken for noise."""
+        """Number of units that may be in one bin far away and still be taken for noise."""
         scale = 0.0 if self.values is None else self.values.scale
         return math.ceil((MODEL.clear_bin + MODEL.hidden_scales) * scale)
 

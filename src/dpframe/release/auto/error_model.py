@@ -172,7 +172,7 @@ class Expected:
         return deviation / (float(total.grid.magnitude or 1) * 2**total.fraction * size) if size else 0.0
 
     def _shared(self, allotment: Allotment, limits: Limits, kind: NoiseKind) -> float:
-        """What the noise of a total is multiplied by where groups share noise; plans have independent noise."""
+        """Factor of a total's noise where groups share noise; plans have independent noise."""
         if allotment.one_signed is None:
             return 1.0
         bound = self._bound(*_within(self.question, limits), allotment.total.of_units)

@@ -20,7 +20,7 @@ from dpframe.theory.formulas.sensitivity import Relation
 
 @dataclass
 class Seen:
-    """What a release has paid for and read so far: noisy histograms of sizes with their scales, and of values.
+    """Noisy histograms that a release has paid for and read so far: of sizes with their scales, and of values.
 
     `reads` are all noisy answers.
     """

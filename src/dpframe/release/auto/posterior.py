@@ -103,7 +103,7 @@ class _Chain:
 
 
 def _steps(high: Booleans, begin: float, again: float) -> Floats:
-    """How likely each state follows each one. A curve that comes again does so at one of the `high` levels."""
+    """Likelihood of each state after each one. A curve that comes again does so at one of the `high` levels."""
     rungs, moves = len(high), len(_MOVES)
     here, stays = rungs * moves, 1 - MODEL.curve_end - MODEL.curve_jump
     transitions = np.exp(-np.abs(_MOVES[:, None] - _MOVES) / MODEL.curve_bend)

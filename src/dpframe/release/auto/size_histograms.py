@@ -31,7 +31,7 @@ class SizePosterior:
 
     @property
     def units(self) -> float:
-        """How many units there are."""
+        """Number of units."""
         return float(max(self.odds @ self.masses.sum(axis=1), 1.0))
 
 
@@ -44,7 +44,7 @@ class Groups:
 
     @property
     def number(self) -> Floats:
-        """How many groups there are, in each case."""
+        """Number of groups in each case."""
         return np.asarray(self.each.sum(axis=1))
 
     def shares(self, even: Floats | float = 0.0) -> Floats:
@@ -120,7 +120,7 @@ def read_groups(counts: Floats, scale: float, units: float, least: float, cases:
 
 
 def normal_below(x: Floats) -> Floats:
-    """How likely a standard normal number is below x."""
+    """Probability that a standard normal number is below x."""
     return np.asarray(np.interp(x, _NORMAL, _BELOW))
 
 
@@ -130,13 +130,13 @@ def normal_value(chance: Floats) -> Floats:
 
 
 def laplace_below(x: Floats, scale: float = 1.0) -> Floats:
-    """How likely Laplace noise is below x."""
+    """Probability that Laplace noise is below x."""
     tail = np.exp(-np.abs(x) / scale) / 2
     return np.where(x < 0, tail, 1 - tail)
 
 
 def _lognormal(edges: Floats, mean: float, law: tuple[float, float], bins: int) -> Floats:
-    """How likely a bin that is not empty is between growing edges, for a number of groups and their unevenness."""
+    """Probability that a nonempty bin lies between growing edges, for a number of groups and their unevenness."""
     number, uneven = law
     full = 1 - (1 - 1 / bins) ** number
     spread = math.sqrt(math.log(max(full * (math.exp(uneven**2) * bins / number + 1), 1.001)))

@@ -39,7 +39,7 @@ _SURE = 300.0  # most nats by which counts speak for a heap, so that weights are
 
 @dataclass(frozen=True)
 class Bins:
-    """Where bins begin and end, their noisy counts, and the scale of the Laplace noise of each (units)."""
+    """Ends of the bins, their noisy counts, and the scale of the Laplace noise of each (units)."""
 
     begins: Floats
     ends: Floats

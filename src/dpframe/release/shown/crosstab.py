@@ -27,7 +27,7 @@ Merged = Callable[[Array], tuple[int | float | None, float, float]]  # rows of i
 
 @dataclass(frozen=True)
 class ShareError:
-    """What the interval of a share needs beside those of cells and margins.
+    """Facts for the interval of a share beside those of cells and margins.
 
     `half` is half a step of whole numbers, `moved` how far rounding moved each number, and `clipped` says that no share
     is below 0 or above 1.

@@ -75,7 +75,7 @@ def _grid(numbers: Numbers, alpha: float | None, *, public: bool = False) -> Cro
 
 
 def _share_error(numbers: Numbers) -> ShareError | None:
-    """What intervals of shares need; None for a table of no shares."""
+    """Facts for intervals of shares; None for a table of no shares."""
     if not numbers.layout.normalize:
         return None
     (output,) = numbers.outputs
@@ -83,7 +83,7 @@ def _share_error(numbers: Numbers) -> ShareError | None:
 
 
 def _open_ended(numbers: Numbers) -> Booleans:
-    """Which shares of a crosstab say nothing: a 95% interval holds every share that there may be."""
+    """Shares of a crosstab that say nothing: a 95% interval holds every share that there may be."""
     share = _share_error(numbers)
     if share is None or numbers.filled:
         return np.zeros((1, 1), np.bool_)
@@ -92,7 +92,7 @@ def _open_ended(numbers: Numbers) -> Booleans:
 
 
 def missing_shares(numbers: Numbers) -> tuple[int, int]:
-    """How many shares of a crosstab are missing because they say nothing, and of how many."""
+    """Number of shares of a crosstab that are missing because they say nothing, and number of all."""
     missing = _open_ended(numbers)
     return int(missing.sum()), missing.size
 

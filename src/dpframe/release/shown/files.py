@@ -140,7 +140,7 @@ def _places(name: Any, places: Mapping[str, int]) -> int | None:
 
 
 def formats(table: Any, places: Mapping[str, int]) -> dict[Any, Callable[[Any], str]]:
-    """How the columns of a pandas table are written, by name; marks among the numbers stay as they are."""
+    """The form of each column of a pandas table, by name; marks among the numbers stay as they are."""
 
     def format_of(decimals: int) -> Callable[[Any], str]:
         return lambda cell: f"{cell:.{decimals}f}" if isinstance(cell, float) else on_its_day(cell)
@@ -187,7 +187,7 @@ def _excel_cell(value: object) -> object:
 
 
 def write_text(write: Callable[[Any], str | None], path: Any) -> str | None:
-    """What `write` gives without a path, or the file that it writes."""
+    """The text that `write` gives without a path, or the file that it writes."""
     if path is None:
         return write(None)
     with whole(path) as beside:

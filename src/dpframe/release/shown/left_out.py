@@ -50,7 +50,7 @@ def with_left_out(numbers: Numbers, errors: pl.DataFrame) -> pl.DataFrame:
 
 
 def scope(numbers: Numbers, ci: float | None, estimates: Sequence[Fields], column: str | None) -> list[str]:
-    """What intervals cover, and how much limits and bounds leave out, in a line each for readers of a table.
+    """The coverage of intervals and the losses by limits and bounds, in a line each for readers of a table.
 
     Input:  ci: the confidence of the intervals that are shown, None if none are; estimates: the lines of
             `release.left_out.left_out`, where dp.Auto paid for them; column: the one that is shown, None for all
@@ -75,13 +75,13 @@ def _coverage(numbers: Numbers, intervals: str) -> str:
 
 
 def margins_words(numbers: Numbers) -> str:
-    """What margins of error are about, after these words, with the names of columns where they differ in that."""
+    """The subject of margins of error, after these words, with the names of columns where they differ in it."""
     words = _by_coverage(numbers, lambda covers: covers.margins)
     return f"({words})" if all(_names_by_coverage(numbers)) else words
 
 
 def labels_of_coverage(numbers: Numbers) -> str:
-    """What 95% intervals are about, in the words of tables and reports; see `margins_words`."""
+    """The subject of 95% intervals, in the words of tables and reports; see `margins_words`."""
     return _by_coverage(numbers, lambda covers: covers.label(0.95))
 
 
@@ -102,7 +102,7 @@ def _names_by_coverage(numbers: Numbers) -> tuple[list[str], list[str]]:
 
 
 def left_out_words(found: Sequence[Beyond], estimates: Sequence[Fields], column: str | None = None) -> list[str]:
-    """What limits and bounds do to released columns, where nothing was paid to estimate it; see `scope`."""
+    """The effect of limits and bounds on released columns, where nothing was paid to estimate it; see `scope`."""
     known = {line["column"]: line for line in estimates if line["estimate"] is not None}
     shown = [one for one in found if one.column == column] or found  # tables of several have columns of other names
     return beyond_words(shown, lambda name, what: bool(known.get(name, {}).get(what)))

@@ -112,7 +112,7 @@ class Draws(Released[Table_co]):
         return numbers if numbers.usual else replace(numbers, usual=True)
 
     def _said(self, ci: float | None = None, column: str | None = None) -> list[str]:
-        """What intervals of a confidence cover, if some are shown, and what limits and bounds leave out."""
+        """The coverage of a confidence's intervals, if some are shown, and the losses by limits and bounds."""
         covered = scope(self._numbers, ci, self._statement.get("left_out", ()), column)
         return covered + self._left_out(column)
 

@@ -391,7 +391,7 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
 
     @property
     def _scope(self) -> list[str]:
-        """What the shown intervals cover, and what limits and bounds leave out."""
+        """The coverage of the shown intervals, and the losses by limits and bounds."""
         return self._said(self._ci)
 
     @property

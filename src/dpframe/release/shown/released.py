@@ -61,7 +61,7 @@ class Exports(Hints):
 
     @property
     def _footnotes(self) -> list[str]:
-        """What files say below the table: the price, what intervals cover, what was suppressed and changed."""
+        """Lines below the table in files: the price, the coverage of intervals, suppressions and changes."""
         return list(self._notes)
 
     @property
@@ -249,7 +249,7 @@ class Exports(Hints):
 
 @dataclass(frozen=True)
 class Filed:
-    """What is kept with a charge beside the statements: one certificate for all of its questions, and who ran them.
+    """Things kept with a charge beside the statements: one certificate for all of its questions, and who ran them.
 
     Both are None for releases that earlier versions stored. `question` is the place of the question of a release.
     """
@@ -408,7 +408,7 @@ class Released(Exports, Generic[Table_co]):
 
     @property
     def _margins_are(self) -> str:
-        """What the margins of error are about, after these words."""
+        """The subject of the margins of error, after these words."""
         return Covers.NOISE.margins
 
     def _margins(self) -> Sequence[tuple[str, str]]:
@@ -427,11 +427,11 @@ class Released(Exports, Generic[Table_co]):
 
     @property
     def _scope(self) -> list[str]:
-        """What limits and bounds do to the released numbers."""
+        """The effect of limits and bounds on the released numbers."""
         return self._left_out()
 
     def _left_out(self, column: str | None = None) -> list[str]:
-        """What limits and bounds do to one released column, by default to all: see `beyond_words`."""
+        """The effect of limits and bounds on one released column, by default on all: see `beyond_words`."""
         return left_out_words(self.derivation.beyond, self._statement.get("left_out", ()), column)
 
     def _noted(self, table: Any, kind: Kind) -> Any:

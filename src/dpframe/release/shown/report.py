@@ -111,7 +111,7 @@ _FAR = math.log(1e6)  # odds that are not told apart above
 
 
 def fixed_words(*, fixed: bool | None = None) -> dict[str, str]:
-    """What a statement says of fixed noise; by default whether the noise is fixed now. Empty for noise that is not."""
+    """Words of a statement about fixed noise; by default whether it is fixed now. Empty for noise that is not."""
     return {"test": _FIXED} if (bits.are_told() if fixed is None else fixed) else {}
 
 
@@ -272,7 +272,7 @@ def _text(items: Fields, errors: tuple[tuple[str, str], ...]) -> str:
 
 
 def in_a_sentence(items: Fields) -> str:
-    """What the loss means for one unit, for whom ε says nothing.
+    """The meaning of the loss for one unit, for people to whom ε says nothing.
 
     Input:  items: a statement as JSON, of which guarantee and neighbours are read
     Bound:  with ε alone the odds of one of two neighbouring tables to the other change by at most e^ε. With (ε, δ) a

@@ -1,4 +1,4 @@
-"""What follows from the second moments of a release, and matrices of them in the shape of pandas."""
+"""Matrices of the second moments of a release and of their functions, in the shape of pandas."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class MatrixRelease(OfMoments):
 
     @cached_property
     def _missing(self) -> Booleans:
-        """Which entries could be anything: correlations from -1 to 1, or covariances as large as the bounds allow."""
+        """Entries that could be anything: correlations from -1 to 1, or covariances as large as the bounds allow."""
         halves, (low, high) = self._moments.halves, self._ends(0.05)
         most = np.ones_like(low) if self._corr else np.outer(halves, halves) * _divisor(self._moments.matrix)
         least = -most if self._corr else np.where(np.eye(len(halves)) > 0, 0.0, -most)

@@ -44,7 +44,7 @@ class Estimates:
 
     @cached_property
     def _parts(self) -> list[_Nested | _Weighted]:
-        """What is estimated together. A block over a period that was never released is left out."""
+        """Parts that are estimated together. A block over a period that was never released is left out."""
         released, weighted = set(self.periods), dict[int, list[Measurement]]()
         nested: list[Measurement] = []
         for period in (period for period in self.blocks if period in released):

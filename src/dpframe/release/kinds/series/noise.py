@@ -41,7 +41,7 @@ _SLACK = 1.115
 
 
 class ReadAgain(Enum):
-    """How often the rows of earlier periods are read again."""
+    """Times at which the rows of earlier periods are read again."""
 
     NEVER = "never"  # only those of the period that is added are at hand
     AT_ENDS = "at ends"  # when a block ends: where each reading has to find out whose periods are used up

@@ -150,7 +150,7 @@ def _takes_one(function: Callable[..., Any]) -> bool:
 
 
 def _added_up(question: Question) -> list[Any]:
-    """What the integers of a question's totals are, apart from its groups: each total, its grid, and its limits."""
+    """The integers of a question's totals, apart from its groups: each total, its grid, and its limits."""
     return [(p.total.key, p.total.grid, p.total.unit, p.total.limits) for p in question.read]
 
 

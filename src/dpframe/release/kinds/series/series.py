@@ -96,7 +96,7 @@ class _Night:
         return Place(self.opening.entry.number, progress.line, self.number, blocks, cost, asked)
 
     def readings(self, progress: Progress, blocks: tuple[Block, ...]) -> list[Reading]:
-        """What is read for some blocks: all of their periods in one pass where that is possible, or each in its own.
+        """Readings for some blocks: all of their periods in one pass where that is possible, or each in its own.
 
         The questions of the periods are held to the noise. In one pass they are that of this period with another time,
         and time is of no column that is added up. Errors: ReleaseMismatch, those of a query

@@ -1,4 +1,4 @@
-"""How far one unit moves the totals of a period: what the noise of a series is bought for, and later questions' own."""
+"""The move of a period's totals by one unit, which decides the noise of a series and binds later questions."""
 
 from __future__ import annotations
 

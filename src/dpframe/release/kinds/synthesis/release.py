@@ -75,7 +75,7 @@ def synthetic_answer(question: Synthesis, plan: NoisePlan, raw: Contingency) -> 
 
 
 def layout_of(question: Synthesis) -> RowLayout:
-    """What the rows of a question are made of."""
+    """The layout of the rows of a question."""
     return RowLayout(question.tables, question.columns, question.linked)
 
 

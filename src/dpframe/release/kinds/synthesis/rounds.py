@@ -41,7 +41,7 @@ class TableRounds(Mechanism):
     label = law = "table_rounds"
 
     def rho(self, bound: Sensitivity) -> Fraction:
-        """What the rounds may spend; each states its part, and the parts add up."""
+        """The ρ that the rounds may spend; each states its part, and the parts add up."""
         return self.price
 
 

@@ -29,7 +29,7 @@ _LENGTHS = {f"1{name[0]}": dt.timedelta(**{name: 1}) for name in ("days", "hours
 
 @dataclass(frozen=True)
 class RowLayout:
-    """What synthetic rows are made of, without any row: keys, columns, and how rows belong to units."""
+    """The layout of synthetic rows, without any row: keys, columns, and how rows belong to units."""
 
     tables: Tables
     columns: tuple[SyntheticColumn, ...]
@@ -131,7 +131,7 @@ def _place(column: SyntheticColumn, level: Key, value: Any) -> int:
 
 
 def _finest(column: SyntheticColumn, table: MeasuredTable, rows: float) -> Any:
-    """How finely values are given: the coarsest precision beyond which nearly no value is; None for values as they are.
+    """The coarsest precision beyond which nearly no value is given; None for values as they are.
 
     Finer values count if they are more than one in a hundred and than noise is likely to make: five deviations, or two
     where five would be a sixth of the rows. Where two are a third of the rows, nothing is known.
