@@ -88,16 +88,17 @@ class Caps(Hints):
 
 def read_caps(typed: object, terms: Terms) -> FieldDict | None:
     """Caps as they were typed: `dp.Caps(...)`, or a mapping of the same arguments. Errors: InvalidArgument."""
-    if typed is None:
-        return None
-    if isinstance(typed, Mapping):
-        unknown = [name for name in typed if name not in (*NAMES, "zone")]
-        if unknown:
-            raise InvalidArgument(f"caps: there is no cap {unknown[0]!r}; there are {', '.join(NAMES)}, and zone.")
-        typed = Caps(**typed)
-    if not isinstance(typed, Caps):
-        raise InvalidArgument(f"caps= takes dp.Caps(release=0.5, day=1), or a dict of these, not {kind_of(typed)}.")
-    return typed.recorded(terms)
+    match typed:
+        case None:
+            return None
+        case Mapping():
+            unknown = [name for name in typed if name not in (*NAMES, "zone")]
+            if unknown:
+                raise InvalidArgument(f"caps: there is no cap {unknown[0]!r}; there are {', '.join(NAMES)}, and zone.")
+            return Caps(**typed).recorded(terms)
+        case Caps():
+            return typed.recorded(terms)
+    raise InvalidArgument(f"caps= takes dp.Caps(release=0.5, day=1), or a dict of these, not {kind_of(typed)}.")
 
 
 def _amounts(name: str, typed: object, terms: Terms) -> dict[str, str]:

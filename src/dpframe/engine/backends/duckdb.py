@@ -371,9 +371,7 @@ def _read(rows: DuckDBPyRelation) -> pl.DataFrame:
     """The table of a query. A relation of DuckDB 1 does not say which connection is to be interrupted."""
     stop = getattr(getattr(rows, "_con", None), "interrupt", None)
     read = rows.to_arrow_table if hasattr(rows, "to_arrow_table") else rows.fetch_arrow_table
-    table = pl.from_arrow(attended(read, stop))
-    assert isinstance(table, pl.DataFrame)
-    return table
+    return pl.DataFrame(attended(read, stop))
 
 
 BACKEND = _DuckDB()

@@ -38,9 +38,7 @@ def database_of(rows: ibis.Table) -> Any:
 
 def fetched(rows: ibis.Table) -> pl.DataFrame:
     """The rows of a query, as Ibis reads them."""
-    table = pl.from_arrow(rows.to_pyarrow())
-    assert isinstance(table, pl.DataFrame)
-    return table
+    return pl.DataFrame(rows.to_pyarrow())
 
 
 def loose(table: ibis.Table, texts: Sequence[str]) -> dict[str, str]:

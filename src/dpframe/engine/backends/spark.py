@@ -375,9 +375,7 @@ def _runs(values: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _read(rows: DataFrame) -> pl.DataFrame:
-    table = pl.from_arrow(rows.toArrow())
-    assert isinstance(table, pl.DataFrame)
-    return table
+    return pl.DataFrame(rows.toArrow())
 
 
 def _without_rows(rows: DataFrame) -> DataFrame:

@@ -88,8 +88,7 @@ def _from_arrow(columns: dict[str, pa.ChunkedArray], height: int) -> pl.LazyFram
     """Columns as a lazy frame. Without columns, the frame has one column of nulls, so that its rows can be counted."""
     columns = columns or {"": pa.nulls(height, pa.bool_())}
     table = pa.Table.from_arrays(list(columns.values()), names=[str(i) for i in range(len(columns))])
-    rows = pl.from_arrow(table)
-    assert isinstance(rows, pl.DataFrame)
+    rows = pl.DataFrame(table)
     rows.columns = list(columns)  # names are set here because the conversion would change a name ""
     return rows.lazy()
 

@@ -90,9 +90,7 @@ def _ticks(array: pa.Array) -> pl.Series:
 
 def series(array: pa.Array) -> pl.Series:
     """An Arrow array as Polars holds it."""
-    column = pl.from_arrow(array)
-    assert isinstance(column, pl.Series)
-    return column
+    return pl.Series(array)
 
 
 def _one(frame: pl.DataFrame, value: Expr) -> pl.Series:

@@ -115,8 +115,7 @@ def _register(session: datafusion.SessionContext, name: str, table: ops.Relation
     if isinstance(table, Opened):
         session.register_view(name, table.source.con.sql(table.query))
         return
-    public = pl.from_arrow(table.data.to_pyarrow(table.schema))
-    assert isinstance(public, pl.DataFrame)
+    public = pl.DataFrame(table.data.to_pyarrow(table.schema))
     held = pl.DataFrame([as_held(column.to_arrow()).alias(column.name) for column in public]).to_arrow()
     session.register_record_batches(name, [held.to_batches() or [_empty(held.schema)]])
 
