@@ -213,11 +213,15 @@ def uniform_index(choices: int | Integers, size: int) -> Integers:
     index = (upper >> np.uint64(32)).astype(np.int64)
     fraction = (upper << np.uint64(32)) | (carry & low)
     for i in np.nonzero(fraction > ~factor + np.uint64(1))[0]:
-        prefix, count, number = int(words[i]), 64, int(each[i])
-        while number * prefix >> count != (number * (prefix + 1) - 1) >> count:
-            prefix, count = prefix << 64 | int(bits.random_words(1)[0]), count + 64
-        index[i] = number * prefix >> count
+        index[i] = index_at(int(each[i]), int(words[i]), 64)
     return index
+
+
+def index_at(choices: int, prefix: int, count: int) -> int:
+    """The index that a uniform point in [0, 1) picks: `prefix` has its first bits, and more are drawn if needed."""
+    while choices * prefix >> count != (choices * (prefix + 1) - 1) >> count:
+        prefix, count = prefix << 64 | int(bits.random_words(1)[0]), count + 64
+    return choices * prefix >> count
 
 
 def randomized_response(values: Array, choices: int, keep: Number) -> Integers:

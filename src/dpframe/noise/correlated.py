@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 from dpframe.arrays import Array, Floats, WideIntegers, Words
 from dpframe.noise import bits
 from dpframe.noise.certified import Ball, ball, precision, round_up
-from dpframe.noise.choosing import uniform_index
+from dpframe.noise.choosing import index_at, uniform_index
 from dpframe.noise.gaussian import normal_balls, normal_pairs, pair_bits, rounded_gaussian
 from dpframe.noise.inversion import UNIT, fit, uniform_below
 from dpframe.noise.laplace import discrete_laplace, geometric
@@ -198,12 +198,10 @@ def _uniform_below(choices: int, size: int) -> list[int]:
     prefixes = bits.random_words(words * size).tolist()
     draws = []
     for start in range(0, words * size, words):
-        prefix, count = 0, 64 * words
+        prefix = 0
         for word in prefixes[start : start + words]:
             prefix = prefix << 64 | word
-        while choices * prefix >> count != (choices * (prefix + 1) - 1) >> count:
-            prefix, count = prefix << 64 | int(bits.random_words(1)[0]), count + 64
-        draws.append(choices * prefix >> count)
+        draws.append(index_at(choices, prefix, 64 * words))
     return draws
 
 

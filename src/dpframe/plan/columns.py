@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -20,6 +21,11 @@ class Bounds(NamedTuple):
 
     lower: int | float
     upper: int | float
+
+    @classmethod
+    def open(cls, lower: float | None, upper: float | None) -> Bounds:
+        """The interval between two limits, without an end where a limit is None."""
+        return cls(-math.inf if lower is None else lower, math.inf if upper is None else upper)
 
     @property
     def magnitude(self) -> int | float:

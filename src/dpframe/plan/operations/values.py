@@ -192,8 +192,7 @@ def clip_domain(call: str, domain: ColumnDomain, lower: Any, upper: Any, origin:
     """
     if domain.kind in TIMES:
         low, high = (None if x is None else ticks(x, domain.dtype, call) for x in (lower, upper))
-        inside = Bounds(-math.inf if low is None else low, math.inf if high is None else high)
-        old = domain.bounds or Bounds(-math.inf, math.inf)
+        inside, old = Bounds.open(low, high), domain.bounds or Bounds.open(None, None)
         bounds = finite(inside.clamp(old.lower), inside.clamp(old.upper))
         return ColumnDomain(domain.dtype, domain.nullable, bounds, origin=origin)
     if domain.kind == Kind.BOOLEAN:
@@ -214,8 +213,8 @@ def clip_domain(call: str, domain: ColumnDomain, lower: Any, upper: Any, origin:
             )
     else:
         lower, upper = None if lower is None else float(lower), None if upper is None else float(upper)
-    old = (domain.bounds if kind(dtype) == Kind.INTEGER else as_floats(domain.bounds)) or Bounds(-math.inf, math.inf)
-    limit = Bounds(-math.inf if lower is None else lower, math.inf if upper is None else upper)
+    old = (domain.bounds if kind(dtype) == Kind.INTEGER else as_floats(domain.bounds)) or Bounds.open(None, None)
+    limit = Bounds.open(lower, upper)
     bounds = finite(limit.clamp(old.lower), limit.clamp(old.upper))
     return ColumnDomain(dtype, domain.nullable, bounds, origin=origin)
 

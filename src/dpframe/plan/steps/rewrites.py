@@ -110,7 +110,7 @@ class Clip(Rewrite):
         first, *ends = before._joined
         if first.table.columns[self.name].domain.dtype != dtype:
             return before, lower, upper
-        inside = Bounds(-math.inf if lower is None else lower, math.inf if upper is None else upper)
+        inside = Bounds.open(lower, upper)
         low, high = (None if end is None else inside.clamp(end) for end in ends)
         return first, lower if low is None else low, upper if high is None else high
 
