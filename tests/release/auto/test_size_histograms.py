@@ -74,3 +74,12 @@ def test_groups_are_read_whatever_is_there(units, counts):
         groups = read_groups(counts, scale, units, 3.0, 4)
         assert np.isfinite(groups.sizes).all()
         assert (groups.number >= 1).all()
+
+
+def test_the_number_of_units_is_as_unsure_as_noise_makes_it():
+    draw = np.random.default_rng(1)
+    counts = np.bincount(np.searchsorted(NODES, draw.integers(7, 90, 130)), minlength=len(NODES))
+    found = [read_spread(counts + draw.laplace(0, 5, len(NODES)), 5.0, NODES.astype(float)) for _ in range(20)]
+    off = np.sqrt(np.mean([(one.units / 130 - 1) ** 2 for one in found]))
+    assert off / 3 < np.mean([one.unsure for one in found]) < 3 * off
+    assert read_spread(counts.astype(float), 1e-3, NODES.astype(float)).unsure < 0.01

@@ -26,16 +26,22 @@ from dpframe.release.estimators import estimator_of, shown
 from dpframe.release.pricing import NoisePlan
 
 _LEAST, _MOST = 1.01, 4.0  # smaller factors are not worth a sentence in the report; larger ones rest on a guess
-_GUESSED = 0.05  # relative error of the number of rows that count, as a case predicts it
+_GUESSED = 0.05  # relative error of the number of rows that count, as a case predicts it, at least
 
 
 @dataclass(frozen=True)
 class RemainingRows:
-    """Rows that count under limits, and all rows, in each case; with the probability of each case."""
+    """Rows that count under limits, and all rows, in each case; with the probability of each case.
+
+    `unsure`: relative error of the number of units. Noise moves it in every case, and with it the rows that count, but
+    hardly the part that limits remove. Without it, that one of few cases was believed in which noise looked like more
+    units: of 133 units, one release in 40 was multiplied by 1.7 in place of 1.2.
+    """
 
     rows: Floats
     of_rows: Floats
     odds: Floats
+    unsure: float = 0.0
 
     @property
     def before(self) -> float:
@@ -47,7 +53,7 @@ class RemainingRows:
 
         Input:  total; deviation: that of its noise (both rows)
         """
-        spread = np.hypot(deviation, _GUESSED * self.rows) + 1e-9
+        spread = np.hypot(deviation, max(self.unsure, _GUESSED) * self.rows) + 1e-9
         likely = -(((total - self.rows) / spread) ** 2) / 2 - np.log(spread)
         return round(self._ratio(self.odds * np.exp(likely - likely.max())), 3)
 

@@ -236,7 +236,8 @@ class Expected:
         """The rows that limits keep and all rows, if numbers are corrected for removed rows."""
         if not is_scaled_by(self.question, limits):
             return None
-        return RemainingRows(under_limits.rows, under_limits.of_rows, self.unit_sizes.rows.odds)
+        rows = self.unit_sizes.rows
+        return RemainingRows(under_limits.rows, under_limits.of_rows, rows.odds, rows.unsure)
 
     # Errors
 

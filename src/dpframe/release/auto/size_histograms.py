@@ -34,6 +34,14 @@ class SizePosterior:
         """Number of units."""
         return float(max(self.odds @ self.masses.sum(axis=1), 1.0))
 
+    @property
+    def unsure(self) -> float:
+        """The relative error of that number: half the distance between its quantiles at 16% and 84%."""
+        units = self.masses.sum(axis=1)
+        order = np.argsort(units, kind="stable")
+        low, high = np.interp((0.16, 0.84), np.cumsum(self.odds[order]), units[order])
+        return float(high - low) / (2 * self.units)
+
 
 @dataclass(frozen=True)
 class Groups:
