@@ -78,7 +78,7 @@ def test_cases_that_make_other_totals_than_were_seen_do_not_count():
 
 
 def test_noise_that_may_move_every_case_does_not_single_one_out():
-    """Of few units, a total above all cases says that there are more units, not that one case of large ones is right."""
+    """Of few units, a total above all cases says that there are more units, and hardly which case is right."""
     rows, ratios, odds = [2000.0, 2500.0, 3000.0, 3400.0], [1.05, 1.06, 1.05, 5.0], [0.33, 0.33, 0.32, 0.02]
     sure, unsure = (replace(left(*ratios, rows=rows, odds=odds), unsure=unsure) for unsure in (0.0, 0.2))
     assert unsure.before <= unsure.factor(3600.0, 100.0) < 1.1
@@ -210,8 +210,10 @@ def test_a_stored_table_is_multiplied_once(table, tmp_path):
     def ask():
         budget = dp.testing.ledger(tmp_path / "a.sqlite").budget("b", epsilon=10, delta=1e-6)
         frame = dp.protect(table, unit="id", budget=budget)
-        return frame.group_by("g", keys=GROUPS, limits=dp.Auto()).agg(n=dp.count()).release(
-            epsilon=1, noise="laplace", name="n by g"
+        return (
+            frame.group_by("g", keys=GROUPS, limits=dp.Auto())
+            .agg(n=dp.count())
+            .release(epsilon=1, noise="laplace", name="n by g")
         )
 
     first, again = ask(), ask()

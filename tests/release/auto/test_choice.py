@@ -16,9 +16,9 @@ from dpframe.plan.steps import MOST
 from dpframe.release.auto import choice as auto
 from dpframe.release.auto import choose, noisy_histograms
 from dpframe.release.auto.choice import _candidates
-from dpframe.release.auto.error_model import UnitSizes
 from dpframe.release.auto.noisy_histograms import noisy_values
 from dpframe.release.auto.size_histograms import read_spread
+from dpframe.release.auto.unit_sizes import UnitSizes
 from dpframe.release.pricing import NoiseKind
 from panels import error, panel, protect
 from prices import offer, read_price

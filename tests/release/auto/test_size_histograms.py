@@ -6,8 +6,8 @@ import pytest
 import dpframe as dp
 from dpframe.engine import NODES
 from dpframe.release.auto.choice import _key_groups
-from dpframe.release.auto.error_model import UnitSizes
 from dpframe.release.auto.size_histograms import read_groups, read_spread
+from dpframe.release.auto.unit_sizes import UnitSizes
 from panels import panel, protect
 
 

@@ -28,11 +28,12 @@ from dpframe.plan.steps import MOST
 from dpframe.release.answer import RemainingRows
 from dpframe.release.auto.clipping_bounds import as_typed, choose_bounds
 from dpframe.release.auto.distinct_values import ValuesPosterior
-from dpframe.release.auto.error_model import Expected, Judged, UnitSizes, under_chosen
+from dpframe.release.auto.error_model import Expected, Judged, under_chosen
 from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.narrowing import check_narrowing, narrowed, narrowing_words
 from dpframe.release.auto.noisy_histograms import Seen, check_auto, noisy_histogram, noisy_values
 from dpframe.release.auto.size_histograms import Groups, SizePosterior, read_groups, read_spread
+from dpframe.release.auto.unit_sizes import UnitSizes
 from dpframe.release.estimators import estimator_of
 from dpframe.release.pricing import EpsilonPrice, NoiseKind, NoisePlan, Price, may_share
 

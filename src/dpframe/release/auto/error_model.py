@@ -4,16 +4,17 @@ The error is the root mean square, over all groups, of the released number less 
 as a total of 0, and as a mean in the middle of the bounds. `benchmarks/auto.py` measures errors in this way.
 
 The model of units: they are ordered by their rows, and their numbers of groups and largest groups have the same order.
-Inside a unit, the sizes of groups follow a power law that fits both. Groups that are not listed have several cases,
-from the histogram of keys. The result is a guess that only choices rest on; no bound rests on it. The number of
-different values (`dp.n_unique`) among rows has another model: see `dpframe.release.auto.distinct_values`.
+Inside a unit, the sizes of groups follow a power law that fits both. Units in all groups have as many rows in each, and
+units in one group are where the histogram of keys says. Groups that are not listed have several cases, from it. The
+result is a guess that only choices rest on; no bound rests on it. The number of different values (`dp.n_unique`) among
+rows has another model: see `dpframe.release.auto.distinct_values`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from statistics import NormalDist
 from types import MappingProxyType
@@ -21,83 +22,40 @@ from types import MappingProxyType
 import numpy as np
 
 from dpframe.arrays import Floats
-from dpframe.engine import NODES
 from dpframe.plan import Allotment, Formula, Limits, Question, ReleasedColumn, Total
 from dpframe.release.answer import RemainingRows, is_scaled, is_scaled_by
-from dpframe.release.auto.distinct_values import Shared
 from dpframe.release.auto.model import MODEL
-from dpframe.release.auto.size_histograms import Groups, SizePosterior, laplace_below, normal_below, quantiles
+from dpframe.release.auto.size_histograms import Groups, laplace_below, normal_below
+from dpframe.release.auto.unit_sizes import WEIGHTS, UnitSizes
 from dpframe.release.estimators import estimator_of
 from dpframe.release.pricing import Noise, NoiseKind, NoisePlan, Price, shared_part
 from dpframe.theory.formulas.sensitivity import Contribution, Sensitivity, row_counts, unit_counts
 
 Key = tuple[object, ...]  # of a total
-_NODES = NODES.astype(np.float64)
-# Quantiles of the units that represent all of them, finer where few units have most of the rows; and their weights.
-_AT: Floats = np.concatenate([np.linspace(0.0075, 0.9375, 63), 1 - np.geomspace(0.05, 1e-5, 45)])
-_WEIGHTS: Floats = np.diff(np.concatenate([[0.0], (_AT[1:] + _AT[:-1]) / 2, [1.0]]))
 _INSIDE: Floats = (np.arange(8) + 0.5) / 8  # quantiles of a unit's groups, from the smallest to the largest
-_NODE = 1.5  # largest ratio of two neighbouring nodes, beyond the first few
+_FEWEST = 0.01  # part of the units that are in one group: of fewer, no shares are known
+_BLOCKS = 9  # of groups that have about equally many rows
 _OFF: Floats = np.array([NormalDist().inv_cdf((i + 0.5) / 7) for i in range(7)])  # deviations, of equal weight
 _FAR = MODEL.typical_value**2  # squared distance of a suppressed mean from the middle (half widths of the bounds)
-
-
-@dataclass(frozen=True)
-class UnitSizes:
-    """Posteriors of unit sizes: units by rows, by groups and by their largest group; and the sizes of groups.
-
-    `keys` has the units in each group, each unit spread over its groups, for each case of `rows` or once for all; None
-    if it was not measured. No unit is in more than `cells` groups.
-    """
-
-    rows: SizePosterior
-    groups: SizePosterior | None = None
-    peaks: SizePosterior | None = None
-    keys: Groups | None = None
-    cells: float = math.inf
-    values: Mapping[str, Shared] = field(default_factory=dict)
-
-    @cached_property
-    def seen_rows(self) -> Floats:
-        """Rows (cases by units), as their histogram alone says."""
-        return np.array([quantiles(masses, _NODES, _AT) for masses in self.rows.masses])
-
-    @cached_property
-    def sizes(self) -> tuple[Floats, Floats, Floats]:
-        """Rows (cases by units), groups and largest groups of units, in order."""
-        rows = self.seen_rows
-        most = np.minimum(self.cells, np.inf if self.keys is None else self.keys.number[:, None])
-        largest = None if self.peaks is None else _mean_sizes(self.peaks)
-        if largest is not None:  # a unit between two nodes counts at both, so it may seem larger than possible
-            rows = np.where(rows <= _NODE * most * largest, np.minimum(rows, most * largest), rows)
-        if self.groups is not None:
-            groups = _mean_sizes(self.groups)
-        else:  # as few groups as possible
-            groups = np.ones_like(rows) if largest is None else np.maximum(rows / largest, 1.0)
-        groups = np.minimum(np.minimum(groups, most), rows)
-        evenly = rows / groups
-        largest = np.ceil(evenly) if largest is None else largest
-        peaks = np.clip(largest, evenly, np.maximum(rows - groups + 1, evenly))
-        return rows, np.broadcast_to(groups, rows.shape), np.broadcast_to(peaks, rows.shape)
-
-
-def _mean_sizes(spread: SizePosterior) -> Floats:
-    return quantiles(spread.odds @ spread.masses, _NODES, _AT)
 
 
 @dataclass(frozen=True)
 class _RowsUnderLimits:
     """Rows, and presences of units in groups, that remain under limits, and all of them (`of_`), for each case.
 
-    `heaped`: a limit on rows per group that is to be chosen removes them. As people may have most rows in the same
-    group, all count as rows of one group. Without that, 30 uneven groups had four times the error that was expected.
+    `even`: the rows of each that are equally many in all groups; 0 where that is not known.
+    `heaped`: where a limit on rows per group that is to be chosen removes rows, the root mean square over groups of
+    what they lose if all people have most rows in the same group, the next most in the same group, and so on. Without
+    that, 30 uneven groups had four times the error that was expected.
     """
 
     rows: Floats
     of_rows: Floats
     presences: Floats
     of_presences: Floats
-    heaped: bool = False
+    even: Floats
+    of_even: Floats
+    heaped: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -212,9 +170,9 @@ class Expected:
         size, groups, _ = self.unit_sizes.sizes
         units = self.unit_sizes.rows.masses.sum(axis=1)
         if not self.question.by:
-            kept_rows, all_rows = (np.minimum(size, most) @ _WEIGHTS * units for most in (rows, np.inf))
-            return _RowsUnderLimits(kept_rows, all_rows, units, units)
-        cells, present = self._cells, _WEIGHTS * units[:, None] * groups
+            kept_rows, all_rows = (np.minimum(size, most) @ WEIGHTS * units for most in (rows, np.inf))
+            return _RowsUnderLimits(kept_rows, all_rows, units, units, kept_rows, all_rows)
+        cells, present = self._cells, WEIGHTS * units[:, None] * groups
         weights = present[..., None] / len(_INSIDE)
         here = np.minimum(1.0, most / groups)[..., None]  # the part of a unit's groups that is kept
         part = np.minimum(cells, per_group)
@@ -223,14 +181,33 @@ class Expected:
         kept_rows, all_rows = (counting * weights).sum(axis=(-2, -1)), (cells * weights).sum(axis=(-2, -1))
         if self.question.cells is not None and (most, per_group) == (min(rows, self.question.cells), rows):
             seen = self.unit_sizes.seen_rows  # sizes of groups say nothing about a limit on rows in all
-            kept_rows, all_rows = (np.minimum(seen, x) @ _WEIGHTS * units for x in (rows, np.inf))
-        return _RowsUnderLimits(
-            kept_rows,
-            all_rows,
-            (present * here[..., 0]).sum(axis=-1),
-            present.sum(axis=-1),
-            self._heaps and per_group < rows,
-        )
+            kept_rows, all_rows = (np.minimum(seen, x) @ WEIGHTS * units for x in (rows, np.inf))
+        even, of_even = (((x * weights).sum(axis=-1) * self._evenly).sum(axis=-1) for x in (counting, cells))
+        heaped = self._heaped((cells - counting) * weights) if self._heaps and per_group < rows else None
+        there, of_there = (present * here[..., 0]).sum(axis=-1), present.sum(axis=-1)
+        return _RowsUnderLimits(kept_rows, all_rows, there, of_there, even, of_even, heaped)
+
+    def _heaped(self, lost: Floats) -> Floats:
+        """Root mean square over groups of rows lost there, in each case, if all units have the same order of groups.
+
+        Input:  lost: rows of all units like one, in an eighth of their groups (cases by units by eighths)
+        """
+        ends, parts = self._order
+        here = (lost.reshape(len(lost), 1, -1) @ parts.reshape(len(parts), -1, parts.shape[-1]))[:, 0]
+        return np.asarray(np.sqrt((here**2 / np.diff(ends)).sum(axis=-1) / ends[-1]))
+
+    @cached_property
+    def _order(self) -> tuple[Floats, Floats]:
+        """Listed groups from the one with most rows on, in blocks; and the part of each eighth that is in each block.
+
+        The first of a unit's groups are the first for all.
+        """
+        number = float(self.question.cells or 1)
+        ends = np.unique(np.concatenate([[0.0], np.rint(np.geomspace(1.0, number, _BLOCKS))]))
+        groups, eighths = self.unit_sizes.sizes[1][..., None, None], np.arange(len(_INSIDE), 0, -1)[:, None]
+        first, last = (groups * at / len(_INSIDE) for at in (eighths - 1, eighths))
+        inside = np.minimum(last, ends[1:]) - np.maximum(first, ends[:-1])
+        return ends, np.asarray(np.maximum(inside, 0.0) / (last - first))
 
     def left(self, limits: Limits, under_limits: _RowsUnderLimits) -> RemainingRows | None:
         """The rows that limits keep and all rows, if numbers are corrected for removed rows."""
@@ -315,23 +292,28 @@ class Expected:
         """
         spread = [noise[total.key] for _, total in output.totals]
         shares, present = self._groups.shares(), self._presences
+        lost = self._shares(under_limits.of_even - under_limits.even, under_limits.of_rows - under_limits.rows)
         if estimator_of(output).adds_up:
             counted = output.total
             shortfall, there = under_limits.of_rows - under_limits.rows, under_limits.of_rows
             if counted.of_units:
                 shortfall, there = under_limits.of_presences - under_limits.presences, under_limits.of_presences
+                lost = shares
             if counted.of_different_values:
                 shortfall, there = self._values(counted, under_limits)
+                lost = shares
             scale = factor if is_scaled(output) else 1.0
             if scale > 1:  # remaining bias: the factor is not that of this case, and groups differ
                 shortfall = np.hypot(there - scale * under_limits.rows, MODEL.unlike_groups * shortfall)
             weigh = 1.0 if output.formula is Formula.COUNT else MODEL.typical_value
-            heaped = under_limits.heaped and not (counted.of_units or counted.of_different_values)
-            bias = weigh * shortfall[:, None] * (self._groups.number[:, None] ** -0.5 if heaped else shares)
+            bias = shortfall[:, None] * lost
+            if under_limits.heaped is not None and not (counted.of_units or counted.of_different_values):
+                bias = np.maximum(bias, under_limits.heaped[:, None])
+            bias = weigh * bias
             noisy = (scale * spread[0]) ** 2
             squares = suppression * (weigh * there[:, None] * shares) ** 2 + (1 - suppression) * (bias**2 + noisy)
         else:
-            weight = under_limits.rows[:, None] * shares
+            weight = under_limits.rows[:, None] * self._shares(under_limits.even, under_limits.rows)
             count = (MODEL.typical_value if len(spread) > 1 else 1.0) * spread[-1]
             both = math.hypot(max(spread[:-1], default=0.0), count)
             ratio = (both / np.maximum(weight, 1e-9)) ** 2
@@ -339,7 +321,7 @@ class Expected:
             there, here = (x[:, None] * present for x in (under_limits.of_presences, under_limits.presences))
             away = np.clip(1 / np.maximum(here, 1.0) - 1 / np.maximum(there, 1.0), 0.0, 1.0)
             sampling = MODEL.between_units**2 * away
-            all_rows = weight * (under_limits.of_rows / np.maximum(under_limits.rows, 1e-9))[:, None]
+            all_rows = under_limits.of_rows[:, None] * self._shares(under_limits.of_even, under_limits.of_rows)
             fewer = np.clip(1 / np.maximum(weight, 1.0) - 1 / np.maximum(all_rows, 1.0), 0.0, 1.0)
             sampling += MODEL.within_unit**2 * fewer
             squares = suppression * _FAR + (1 - suppression) * np.minimum(ratio + sampling, _FAR)
@@ -366,9 +348,42 @@ class Expected:
         return Groups(np.array([[1 - half, 1 + half]]), np.full((1, 2), number / 2))
 
     @cached_property
+    def _evenly(self) -> Floats:
+        """The part of each unit's rows that is equally many in all groups (cases by units); 0 if no groups were seen.
+
+        A unit with n rows of which p are in one group is in n / p groups at least. With probability (n / p - 1) /
+        (groups - 1) it is taken to be in all groups alike, and else in one. That is right for one group and for all.
+        """
+        size, _, peaks = self.unit_sizes.sizes
+        if self.unit_sizes.keys is None or self.unit_sizes.peaks is None:
+            return np.zeros_like(size)
+        return np.asarray(np.clip((size / peaks - 1) / np.maximum(self._groups.number[:, None] - 1, 1.0), 0.0, 1.0))
+
+    @cached_property
+    def _uneven(self) -> Floats:
+        """The share of each group in the rows of units that are in one group.
+
+        In the histogram of keys each unit counts once, so that of units in all groups is taken from each group.
+        """
+        even = (self._evenly @ WEIGHTS)[:, None]
+        rest = np.maximum(self._groups.shares() - even / self._groups.number[:, None], 0.0)
+        here = (rest * self._groups.each).sum(axis=1, keepdims=True)
+        return np.where(here > _FEWEST, rest / np.maximum(here, _FEWEST), self._groups.shares())
+
+    def _shares(self, even: Floats, rows: Floats) -> Floats:
+        """The share of each group in rows of which some are equally many in all groups, in each case.
+
+        Where people with many rows are in all groups, limits on rows make groups uneven: of 4,500 people in 32 years,
+        half of whom have one row, one year has 45 rows of these and 1,400 of the others. With the same shares under all
+        limits, a mean by year took one row of each person, at twice the error.
+        """
+        part = np.clip(even / np.maximum(rows, 1e-9), 0.0, 1.0)[:, None]
+        return np.asarray(part / self._groups.number[:, None] + (1 - part) * self._uneven)
+
+    @cached_property
     def _mixing(self) -> Floats:
         """Evenness of groups if a unit has equal weight in each of its groups: 1 if all units are in all groups."""
-        groups = self.unit_sizes.sizes[1] @ _WEIGHTS
+        groups = self.unit_sizes.sizes[1] @ WEIGHTS
         return np.asarray(np.clip((groups - 1) / np.maximum(self._groups.number - 1, 1.0), 0.0, 1.0))
 
     @cached_property

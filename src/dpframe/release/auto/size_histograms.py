@@ -24,10 +24,11 @@ _BELOW: Floats = np.array([NormalDist().cdf(float(x)) for x in _NORMAL])
 
 @dataclass(frozen=True)
 class SizePosterior:
-    """The number of units at each node, in several cases with their probabilities."""
+    """The number of units at each node, in several cases with their probabilities; and the scale of the noise."""
 
     masses: Floats  # cases by nodes
     odds: Floats
+    scale: float = 0.0
 
     @property
     def units(self) -> float:
@@ -78,7 +79,7 @@ def read_spread(counts: Floats, scale: float, nodes: Floats) -> SizePosterior:
     cases = [case == i for i in np.unique(case)]
     odds = np.array([weights[i].sum() for i in cases])
     masses = np.array([weights[i] @ curves[i] for i in cases]) / odds[:, None]
-    return SizePosterior(masses, odds / odds.sum())
+    return SizePosterior(masses, odds / odds.sum(), scale)
 
 
 def quantiles(masses: Floats, nodes: Floats, at: Floats) -> Floats:
