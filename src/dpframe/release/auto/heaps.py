@@ -24,6 +24,9 @@ _MOST = 6  # heaps of one histogram
 _SURE = (
     4.0  # log-likelihood by which a heap is better than noise at any place: noise alone reaches it in e^-4 of all cases
 )
+_FURTHER = (
+    8.0  # of a further heap: one that is noise makes bounds as wide as the typed ones, one that is missed is small
+)
 _SMALLEST = 0.3  # scale of the smallest heaps (bins)
 _WIDER = 1.35  # of the next scale
 _SKEWED: Floats = np.array([0.35, 0.6, 1.0, 1.7, 2.9])  # the scale above the top over that below it
@@ -63,7 +66,7 @@ class Heaps:
                 at = int(np.argmax(better))
                 if better[at] > likely:
                     best, likely, number = places[at], better[at], units[at]
-            if likely < _SURE:
+            if likely < (_FURTHER if found else _SURE):
                 break
             found.append(np.append(tried[best], number))
             rest = rest - number * parts[best]
