@@ -1233,7 +1233,7 @@ PLANTS = [
     ),
     Plant(
         "a value at a point of a distribution function is after it",
-        integers.place_number,
+        integers.placed,
         "[math.nextafter(cut, math.inf) for cut in total.cuts]",
         "list(total.cuts)",
         a_value_is_not_up_to_itself,
@@ -2240,7 +2240,7 @@ PLANTS = [
     Plant(
         "the nearest candidate is decided by a division of floats",
         integers.candidate_number,
-        "nearest = engine.quotient(position * times + add, whole)",
+        "nearest = backend_of(frame).quotient(nw.col(into) * times + add, whole)",
         "nearest = (inside / float(candidates.step) + 0.5).floor().cast(nw.Int64)",
         lambda: ties_have_another_candidate(),
     ),

@@ -28,17 +28,18 @@ from dpframe.engine.stages import (
     multiplied,
     partial_bits,
     partials,
-    place_number,
+    placed,
     row_integer,
     sifted,
-    spread,
     unit_names,
     weight_name,
     weighted_keys,
+    weighted_rows,
 )
 from dpframe.plan import Limits, Question, Total, TotalKind
 
 HIGH = "x"  # suffix of the high part of a total that is added in two parts
+_RANKED = (TotalKind.RANKS, TotalKind.TREE, TotalKind.MODES)
 _ROOM = 27  # bits of a partial: 2^36 partials of this size have a sum that fits in int64
 
 
@@ -125,7 +126,7 @@ def compiled(
             limited = {limits: weighted_keys(one, units, groups, columns[0].units, keys_in_all, in_play)}
         frames = [frame for frame in limited.values() if frame is not None]
         mains = _mains(question, dict(zip(limited, frames, strict=True)), columns)
-        parts, names = frames[0], {i: p.units for i, p in columns.items()}
+        parts, names = (frames or [rows])[0], {i: p.units for i, p in columns.items()}
     else:
         rows, limited = listed_only(question, rows), {question.limits: None}
         by_key = {p.total.key: p.rows for p in columns.values()}
@@ -141,16 +142,14 @@ def _apart(
     question: Question, rows: Frame, limited: Mapping[Limits, Frame | None], salt: int, *, whole: bool
 ) -> dict[int, Frame]:
     """The frames of the totals that are no sums: ranks, trees, modes and distinct values."""
-    units, groups = unit_names(question.table), group_names(question)
+    groups = group_names(question)
     apart = {}
     for i, total in enumerate(p.total for p in question.read):
         limits = total.limits or question.limits
         if total.kind in (TotalKind.RANKS, TotalKind.TREE):
-            number = place_number(total, backend_of(rows))
-            candidates = rows.select(*units, *groups, number.alias("b"))
-            apart[i] = _ranks(candidates, limited[limits], units, groups)
+            apart[i] = _ranks(placed(rows, total), limited.get(limits), question, _choice(question, limits, salt))
         elif total.kind == TotalKind.MODES:
-            apart[i] = _ranks(among(rows, total), limited[limits], units, groups)
+            apart[i] = _ranks(among(rows, total), limited.get(limits), question, _choice(question, limits, salt))
         elif total.kind == TotalKind.DISTINCT:
             pairs = _distinct(rows, limited[limits], total, _choice(question, limits, salt))
             apart[i] = counted(pairs, groups) if whole else pairs
@@ -173,7 +172,7 @@ def _limited(
     Totals with equal limits share them, and all sets of limits share the partials without limits. One salt chooses the
     groups under all limits, so a unit keeps the groups that it would keep in a question with these limits alone.
     """
-    totals, passes, frame = [p.total for p in question.read], _passes(question), at_once
+    totals, passes, frame = [p.total for p in question.read], _passes_of_partials(question, rows), at_once
     if frame is None:
         units, groups = unit_names(question.table), group_names(question)
         frame = listed_only(question, partials(_integers(rows, columns), units, groups, list(columns.values())))
@@ -207,6 +206,20 @@ def _passes(question: Question) -> list[Limits]:
     totals = [p.total for p in question.read]
     passes = dict.fromkeys(total.limits or question.limits for total in totals)
     return sorted(passes, key=lambda limits: limits != question.limits) or [question.limits]
+
+
+def _passes_of_partials(question: Question, rows: Frame) -> list[Limits]:
+    """The limits under which partials are read: all but those of ranks alone, where rows are weighed themselves.
+
+    Where a question finds its groups, they are those of the partials under its own limits.
+    """
+    if not backend_of(rows).keeps_by_windows:
+        return _passes(question)
+    totals = [p.total for p in question.read]
+    read = {total.limits or question.limits for total in totals if total.kind not in _RANKED}
+    finds = question.keys is None and bool(question.by)
+    read |= {question.limits} if finds or not totals else set()
+    return [limits for limits in _passes(question) if limits in read]
 
 
 def _widest(passes: Sequence[Limits]) -> Limits:
@@ -278,25 +291,37 @@ def _totals(frame: Frame, groups: Sequence[str], columns: dict[int, tuple[str, T
     return frame.group_by(*groups).agg(*sums) if groups else frame.select(*sums)
 
 
-def _ranks(candidates: Frame, weights: Frame | None, units: Sequence[str], groups: Sequence[str]) -> Frame:
+def _ranks(rows: Frame, weights: Frame | None, question: Question, choice: Choice) -> Frame:
     """Weighted rows per group and candidate.
 
-    An engine may read the source once for the weights and once again for the candidates. A source with random numbers
-    in it then gives two different tables. In both cases the shares of one unit in one group must add up to at most its
-    weight. So a row's share is the weight divided by the number of the unit's rows: the larger of the numbers in the
-    two readings.
+    Input:  rows: all rows, with the number "b" of the candidate, -1 where there is none; weights: the partials of the
+            units; None without units, or where the engine weighs the rows themselves
     """
-    if weights is None:
+    units, groups = choice.units, choice.groups
+    candidates, engine = rows.select(*units, *groups, "b"), backend_of(rows)
+    if not units:
         return candidates.group_by(*groups, "b").agg(nw.len().cast(nw.Int64).alias("t"))
-    kept = candidates.join(weights.select(*units, *groups, "n", "w"), on=[*units, *groups], how="inner")
-    parts = kept.group_by(*units, *groups, "b", "n", "w").agg(nw.len().cast(nw.Int64).alias("d"))
-    if not backend_of(parts).reads_once:
-        parts = parts.with_columns(nw.col("d").sum().over(*units, *groups).cast(nw.Int64).alias("s"))
-        parts = parts.with_columns(
-            nw.when(nw.col("s") > nw.col("n")).then(nw.col("s")).otherwise(nw.col("n")).alias("n")
-        )
-    shares = parts.with_columns(spread(backend_of(parts), "d").alias("e"))
-    return shares.group_by(*groups, "b").agg(nw.col("e").sum().alias("t"))
+    if engine.keeps_by_windows:
+        candidates = weighted_rows(listed_only(question, candidates), choice)
+    elif weights is not None:
+        names = [*units, *groups]
+        candidates = candidates.join(weights.select(*names, "n", "w"), on=names, how="inner")
+    parts = candidates.group_by(*units, *groups, "b", "n", "w").agg(nw.len().cast(nw.Int64).alias("d"))
+    if not (engine.reads_once or engine.keeps_by_windows):
+        parts = _within_both(parts, [*units, *groups])
+    return engine.spread(parts, "e").group_by(*groups, "b").agg(nw.col("e").sum().alias("t"))
+
+
+def _within_both(parts: Frame, names: Sequence[str]) -> Frame:
+    """Numbers of rows "n" for an engine that may read the source once for the weights and once for the candidates.
+
+    A source with random numbers in it then gives two different tables. In both cases the shares of one unit in one
+    group must add up to at most its weight. So a row's share is the weight divided by the number of the unit's rows:
+    the larger of the numbers in the two readings.
+    """
+    parts = parts.with_columns(nw.col("d").sum().over(*names).cast(nw.Int64).alias("s"))
+    larger = nw.when(nw.col("s") > nw.col("n")).then(nw.col("s")).otherwise(nw.col("n"))
+    return parts.with_columns(larger.alias("n"))
 
 
 def _distinct(rows: Frame, weights: Frame | None, total: Total, choice: Choice) -> Frame:

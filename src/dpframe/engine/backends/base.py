@@ -270,6 +270,27 @@ class Backend(ABC):
         """
         raise NotImplementedError
 
+    keeps_by_windows = False  # whether this engine has `kept_rows`
+
+    def kept_rows(self, rows: Frame, kept: Selection) -> Frame:
+        """The rows of the groups that `lowest` keeps, each with what is known of its partial.
+
+        Input:  rows, with the hash of their group where not all groups are kept
+        Output: the rows, with the number of rows "n" of the unit in the group, "c" = min(n, cap), and the unit's sum
+                "a" of c over the groups that it keeps
+        """
+        raise NotImplementedError
+
+    def spread(self, frame: Frame, into: str) -> Frame:
+        """Add the weight ⌊d · w / n⌋ of "d" of a unit's "n" rows in a group, where "w" is the row weight of all n.
+
+        The weights of disjoint sets of rows add up to at most w. With w = q·n + r the result is d·q + ⌊d·r / n⌋, and no
+        product wraps: d·q <= w, and d·r < n² fits in 64 bits while a unit has fewer than 2^31 rows in a group.
+        """
+        d, w, n = nw.col("d"), nw.col("w"), nw.col("n")
+        quotient = self.quotient(w, n)
+        return frame.with_columns((d * quotient + self.quotient(d * (w - quotient * n), n)).alias(into))
+
     def key_table(self, frame: Frame, keys: pl.DataFrame) -> Frame | None:
         """Many different listed keys of a column as a table, so that the text of a query does not grow with them.
 

@@ -21,7 +21,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions, types
 
 from dpframe.engine.attended import attended
 from dpframe.engine.automaton import Automaton, automaton
-from dpframe.engine.backends.base import Cased, CellFunction, Frame, Parsed, Reached, Work
+from dpframe.engine.backends.base import Cased, CellFunction, Frame, Parsed, Reached, Selection, Work
 from dpframe.engine.backends.sql import TextSqlBackend, our_names, plain_table, schema_of
 from dpframe.engine.letters import letters
 from dpframe.engine.tables import Data
@@ -195,6 +195,31 @@ class _Spark(TextSqlBackend):
         over = f"{within} ORDER BY {hashes} RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
         rows = rows.withColumn("r", functions.expr(f"count(1) OVER ({over})")).where(f"r <= {most}")
         return nw.from_native(rows)
+
+    keeps_by_windows = True
+
+    def kept_rows(self, rows: Frame, kept: Selection) -> Frame:
+        """One shuffle by unit and one sort by unit, hash and group. All that follows reads the rows in this order.
+
+        A row whose hash is above m different hashes of its unit has a rank above m. Spark removes it while it reads,
+        so the windows after that hold few rows. For a row that stays, no row with a lower or equal hash is removed. Its
+        rank is the number of groups whose hash is not higher, each of which is counted at its first row.
+        """
+        units, groups = ", ".join(kept.units), [*kept.groups]
+        frame, ordered = rows.to_native().repartition(*kept.units), [kept.hashes, *groups] if kept.most else groups
+        frame = frame.sortWithinPartitions(*kept.units, *ordered)
+        unit, group = f"PARTITION BY {units}", f"PARTITION BY {', '.join([*kept.units, *ordered])}"
+        if kept.most is not None:
+            by_hash = f"{unit} ORDER BY {kept.hashes}"
+            frame = frame.withColumn("r", functions.expr(f"dense_rank() OVER ({by_hash})")).where(f"r <= {kept.most}")
+        in_order = f"OVER ({unit} ORDER BY {', '.join(ordered)})" if ordered else f"OVER ({unit} ORDER BY {units})"
+        first = f"row_number() {in_order} = rank() {in_order}"
+        frame = frame.selectExpr("*", f"count(1) OVER ({group}) AS n", f"{first} AS f")
+        if kept.most is not None:
+            lower = f"{by_hash} RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+            frame = frame.withColumn("r", functions.expr(f"count_if(f) OVER ({lower})")).where(f"r <= {kept.most}")
+        cap = f"least(n, {kept.cap}L)"
+        return nw.from_native(frame.selectExpr("*", f"{cap} AS c", f"sum(IF(f, {cap}, 0L)) OVER ({unit}) AS a"))
 
     def key_table(self, frame: Frame, keys: pl.DataFrame) -> Frame | None:
         """Numbers in few runs are written as ranges."""

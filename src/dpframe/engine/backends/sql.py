@@ -211,6 +211,11 @@ class TextSqlBackend(SqlBackend):
         """The rank is the number of the unit's hashes that are not higher: one window, where narwhals has two."""
         return self.computed(frame, f"count(*) OVER (PARTITION BY {', '.join(units)} ORDER BY {hashes})", "r")
 
+    def spread(self, frame: Frame, into: str) -> Frame:
+        """By the engine's own division: it rounds toward zero, and no number here is negative, nor n zero."""
+        div = self.whole_division
+        return self.computed(frame, f"d * (w {div} n) + ((d * (w % n)) {div} n)", into)
+
     def apply(self, frame: Frame, column: str, function: CellFunction, into: str) -> Frame:
         return self.computed(frame, self.sql_of(column, function), into)
 

@@ -4,7 +4,7 @@ from dpframe.engine.stages.coerced import (
     to_float,
 )
 from dpframe.engine.stages.integers import (
-    place_number,
+    placed,
     row_integer,
 )
 from dpframe.engine.stages.joining import (
@@ -33,8 +33,8 @@ from dpframe.engine.stages.limits import (
     partial_bits,
     partials,
     sifted,
-    spread,
     weight_name,
+    weighted_rows,
 )
 from dpframe.engine.stages.rows import (
     lower,
@@ -61,13 +61,13 @@ __all__ = [
     "multiplied",
     "partial_bits",
     "partials",
-    "place_number",
+    "placed",
     "public_keys",
     "row_integer",
     "sifted",
-    "spread",
     "to_float",
     "unit_names",
     "weight_name",
     "weighted_keys",
+    "weighted_rows",
 ]

@@ -8,7 +8,7 @@ from functools import reduce
 
 import narwhals as nw
 
-from dpframe.engine.backends import Backend
+from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.stages.coerced import by_edges, to_float
 from dpframe.plan import TIMES, Candidates, Factor, Kind, Total, TotalKind, integer_range
 
@@ -118,31 +118,32 @@ def _logarithm(value: nw.Expr, low: float, high: float) -> nw.Expr:
     return series * t + by_edges(value, edges, logs)
 
 
-def place_number(total: Total, engine: Backend) -> nw.Expr:
-    """The number of the candidate of a row's value, or of the part between two cuts; -1 where the value is missing."""
+def placed(frame: Frame, total: Total) -> Frame:
+    """Add the number "b" of the candidate of a row's value, or of the part between two cuts; -1 where it is missing."""
     assert total.column is not None
     value = nw.col(total.column.id)
     value = to_float(value.cast(nw.Int64) if total.column.kind in TIMES else value)
     if total.candidates is not None:
-        return candidate_number(value, total.candidates, engine)
+        return candidate_number(frame, value, total.candidates, "b")
     after = [math.nextafter(cut, math.inf) for cut in total.cuts]  # a value at a cut is before it
     place = by_edges(value, after, range(len(after) + 1)).cast(nw.Int64)
-    return nw.when(~value.is_null()).then(place).otherwise(nw.lit(-1).cast(nw.Int64))
+    return frame.with_columns(nw.when(~value.is_null()).then(place).otherwise(nw.lit(-1).cast(nw.Int64)).alias("b"))
 
 
-def candidate_number(value: nw.Expr, candidates: Candidates, engine: Backend) -> nw.Expr:
-    """The number of the candidate nearest to a value, -1 where the value is missing: see `Candidates.nearest`.
+def candidate_number(frame: Frame, value: nw.Expr, candidates: Candidates, into: str) -> Frame:
+    """Add the number of the candidate nearest to a value, -1 where the value is missing: see `Candidates.nearest`.
 
     Floats are subtracted once, multiplied by powers of two and rounded down. All engines do these operations alike.
     They do not divide floats alike: Polars multiplies by the reciprocal, and a tie would then go to another candidate.
+    The position is a column of its own, since engines of SQL would write it out each time that it is used.
     """
     last, (times, add, whole) = candidates.count - 1, candidates.quotient
     inside = value.clip(candidates.lower, candidates.upper) - candidates.lower
     if not candidates.extent:
-        return (inside * 0.0).cast(nw.Int64).fill_null(-1)
-    position = _scaled(inside, candidates.power).floor().cast(nw.Int64)
-    nearest = engine.quotient(position * times + add, whole)
-    return nearest.clip(0, last).fill_null(-1)
+        return frame.with_columns((inside * 0.0).cast(nw.Int64).fill_null(-1).alias(into))
+    frame = frame.with_columns(_scaled(inside, candidates.power).floor().cast(nw.Int64).alias(into))
+    nearest = backend_of(frame).quotient(nw.col(into) * times + add, whole)
+    return frame.with_columns(nearest.clip(0, last).fill_null(-1).alias(into))
 
 
 def _scaled(value: nw.Expr, power: int) -> nw.Expr:

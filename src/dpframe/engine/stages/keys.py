@@ -123,7 +123,7 @@ def listed_only(question: Question, frame: Frame) -> Frame:
 
 
 def among(rows: Frame, total: Total) -> Frame:
-    """The rows whose value is one of a total's listed values, with the value's position in the list as "b"."""
+    """Add the position of a row's value in a total's list of values as "b"; -1 where it is none of them."""
     column, values = total.column, total.values
     assert column is not None
     value, listed_ones = nw.col(column.id), [(i, v) for i, v in enumerate(values) if v is not None]
@@ -138,7 +138,7 @@ def among(rows: Frame, total: Total) -> Frame:
     if None in values:
         null = nw.lit(values.index(None), nw.Int64)
         rows = rows.with_columns(nw.when(value.is_null()).then(null).otherwise(nw.col("b")).alias("b"))
-    return rows.filter(~nw.col("b").is_null())
+    return rows.with_columns(nw.col("b").fill_null(-1))
 
 
 _KEPT: dict[tuple[object, ...], tuple[ref[Keys], pl.Series]] = {}

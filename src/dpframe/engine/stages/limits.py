@@ -114,6 +114,18 @@ def enforced(
     return multiplied(frame, {p.total.key: p.units for p in columns}, columns, choice.groups, weights, units)
 
 
+def weighted_rows(rows: Frame, choice: Choice) -> Frame:
+    """Stages 2 and 3 on the rows themselves, on engines that have `kept_rows`.
+
+    Input:  rows, all of listed groups
+    Output: the rows of the groups that units keep, with the number "n" of the unit's rows in the group, and the row
+            weight "w" of all n
+    """
+    hashed = rows if choice.most is None else _preferred(rows, choice)
+    kept = Selection(choice.units, choice.groups, "h", choice.most, _rows_per_group(choice.limits), {})
+    return _row_weights(backend_of(rows).kept_rows(hashed, kept), choice.units, choice.limits, summed=True)
+
+
 def _preferred(frame: Frame, choice: Choice) -> Frame:
     """Partials with a hash "h". A unit keeps the groups with the lowest hashes.
 
@@ -162,17 +174,6 @@ def distinct(pairs: Frame, choice: Choice, value: str) -> Frame:
     if limits.max_rows is None:
         return frame
     return _lowest(frame, [*units, *groups, value], units, limits.max_rows, salt)
-
-
-def spread(engine: Backend, count: str) -> nw.Expr:
-    """The weight ⌊d · w / n⌋ of d of a unit's n rows in a group, where w is the row weight of all n.
-
-    The weights of disjoint sets of rows add up to at most w. With w = q·n + r the result is d·q + ⌊d·r / n⌋, and no
-    product wraps: d·q <= w, and d·r < n² fits in 64 bits while a unit has fewer than 2^31 rows in a group.
-    """
-    d, w, n = nw.col(count), nw.col("w"), nw.col("n")
-    quotient = engine.quotient(w, n)
-    return d * quotient + engine.quotient(d * (w - quotient * n), n)
 
 
 def _rows_per_group(limits: Limits) -> int:
