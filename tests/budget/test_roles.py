@@ -1,6 +1,7 @@
 """Roles of PostgreSQL, with the grants of the documentation: who makes budgets, and who spends what."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from dpframe import errors
 from dpframe.budget import Ledger, Loss
 from postgres_server import why_not
 
+psycopg = pytest.importorskip("psycopg")
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "team.md"
@@ -23,8 +25,7 @@ def run(url, script):
     engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
     try:
         with engine.connect() as connection:
-            for statement in filter(str.strip, script.split(";")):
-                connection.execute(sa.text(statement))
+            connection.execution_options(no_parameters=True).exec_driver_sql(script)
     finally:
         engine.dispose()
 
@@ -38,7 +39,7 @@ def clean(url):
 @pytest.fixture
 def urls(postgres_server):
     """The URL of each role, after both scripts of the page."""
-    roles, grants = re.findall(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    roles, grants, _ = re.findall(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL)
     clean(postgres_server)
     run(postgres_server, roles)
     urls = {name: postgres_server.replace("dpframe@", f"{name}@") for name in ("steward", "ana", "bo")}
@@ -106,7 +107,9 @@ def test_who_makes_budgets(urls, tmp_path, who):
         if who == "steward":
             call()
             continue
-        with pytest.raises((errors.LedgerUnavailable, errors.UnsupportedOperation), match=r"permission|may not make"):
+        with pytest.raises(
+            (errors.LedgerUnavailable, errors.UnsupportedOperation), match=r"permission|may not (make|write)"
+        ):
             call()
         assert Ledger(urls["steward"]).budgets() == ["orders"]
         assert opened(urls, "steward").entries() == before
@@ -185,3 +188,141 @@ def test_no_second_ledger_is_made_where_the_first_one_may_not_be_used(urls, post
             Ledger(urls["ana"]).budget("orders", epsilon=10)
     finally:
         run(postgres_server, "REVOKE CREATE ON SCHEMA public FROM ana")
+
+
+# What a spender writes who does not call dpframe as it is
+
+
+TAKEN = Loss.charged(Fraction(1, 10), Fraction(0)), WHO, "count()"
+
+
+def written(urls, monkeypatch, who):
+    """A budget and its shares, for a spender whose dpframe does not ask the database who is here."""
+    monkeypatch.setattr("dpframe.budget.ledger.postgres.PostgresStore.role", lambda self, connection: None)
+    return opened(urls, who)
+
+
+def refusal(call, *arguments):
+    """The words of the database or of the ledger; "" for what is accepted."""
+    try:
+        call(*arguments)
+    except (errors.LedgerUnavailable, psycopg.Error) as error:
+        return str(error)
+    return ""
+
+
+ATTACKS = {
+    "charges in another's name": lambda budget, url: pay(budget.for_spender("bo")),
+    "charges in nobody's name": lambda budget, url: pay(Ledger(url).budget("free")),
+    "spends another's share": lambda budget, url: pay(budget.for_spender("ana").allocate(name="bo")),
+    "spends another's share as them": lambda budget, url: pay(budget.for_spender("bo").allocate(name="bo")),
+    "moves another's share": lambda budget, url: budget.for_spender("bo").allocate(name="bo").transfer("ana", 0.5),
+    "closes another's share": lambda budget, url: budget.for_spender("bo").allocate(name="bo").close(),
+    "takes a share for another": lambda budget, url: budget.for_spender("bo").allocate(name="more", epsilon=1),
+    "stores another's answer": lambda budget, url: budget.store(RUNNING[0], b"forged", {"releases": []}),
+    "fails another's release": lambda budget, url: budget.fail(RUNNING[0]),
+    "marks as lost in another's name": lambda budget, url: budget.resolve("running", by="bo"),
+    "looks at failures in another's name": lambda budget, url: budget.acknowledge_failures("bo"),
+    "changes caps": lambda budget, url: Ledger(url).change_caps("orders", {"spender": 100}, by="Ana"),
+    "adopts": lambda budget, url: Ledger.adopt(url, lost="all", **SAID),
+    "makes a budget": lambda budget, url: Ledger(url).budget("mine", epsilon=100),
+}
+RUNNING = []
+
+
+def test_another_dpframe_writes_nothing_that_is_not_its_users(urls, monkeypatch):
+    """The database refuses each entry that this user may not write, whatever program sends it."""
+    steward, bo = opened(urls, "steward"), opened(urls, "bo")
+    bo.allocate(name="bo", epsilon=1)
+    opened(urls, "ana").allocate(name="ana", epsilon=1)
+    Ledger(urls["steward"]).budget("free", epsilon=1)
+    RUNNING[:] = [bo.charge(*TAKEN, name="running", plan={})]
+    bo.fail(bo.charge(*TAKEN))
+    before = steward.entries()
+    budget = written(urls, monkeypatch, "ana")
+    for attack, run_it in ATTACKS.items():
+        said = refusal(run_it, budget, urls["ana"])
+        assert re.search("may not write this|permission denied", said), attack
+        assert steward.entries() == before, attack
+    mine = budget.for_spender("ana")
+    pay(mine)
+    mine.allocate(name="ana").transfer("bo", epsilon=0.5)
+    monkeypatch.undo()
+    bo.store(RUNNING[0], b"the answer", {"releases": []})
+    Ledger(urls["steward"]).verify()
+
+
+REFUSED = [
+    "DELETE FROM dpframe_entries",
+    "UPDATE dpframe_entries SET body = '{}'",
+    "DELETE FROM dpframe_data",
+    "UPDATE dpframe_data SET data = ''",
+    "DELETE FROM dpframe_budgets",
+    "UPDATE dpframe_budgets SET allowed = '{}'",
+    "UPDATE dpframe_budgets SET name = 'other'",
+    "INSERT INTO dpframe_budgets SELECT * FROM dpframe_budgets",
+    "UPDATE dpframe_ledger SET format = -5",
+    "DELETE FROM dpframe_ledger",
+    "TRUNCATE dpframe_entries",
+    "DROP TABLE dpframe_entries",
+    "ALTER TABLE dpframe_entries DISABLE TRIGGER own_entry",
+    "DROP TRIGGER own_entry ON dpframe_entries",
+    "SET session_replication_role = replica",
+    "CREATE OR REPLACE FUNCTION own_entry() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
+    "CREATE TABLE dpframe_more ()",
+    "SET ROLE steward",
+    "SET SESSION AUTHORIZATION steward",
+    "DO 'BEGIN LOCK TABLE dpframe_budgets IN ACCESS EXCLUSIVE MODE; END'",
+]
+NAMED = {  # what only `verify` sees, with its words
+    'UPDATE dpframe_budgets SET spent = \'{"delta":"0/1","epsilon":"0/1","rho":null}\'': "charges add up to",
+    "UPDATE dpframe_budgets SET caps = NULL": "sums of its caps",
+    "UPDATE dpframe_budgets SET caps = replace(caps, '4/1', '9/1')": "sums of its caps",
+    "UPDATE dpframe_budgets SET failures = 5": "numbers of failures",
+    "UPDATE dpframe_budgets SET acknowledged = 5": "numbers of failures",
+    "UPDATE dpframe_budgets SET subject = 'another'": "its row is about 'another'",
+    "UPDATE dpframe_budgets SET at = '2020-01-01T00:00:00.000000+00:00'": "the time in its row",
+    "UPDATE dpframe_budgets SET parts = '{\"a\": {}}'": "a value in its row",
+    "INSERT INTO dpframe_data VALUES ('orders', 99, '')": "a table of charge 99",
+    "INSERT INTO dpframe_entries VALUES ('none', 1, 'charge', '', '{\"spender\": \"ana\"}', '')": "'none'",
+}
+
+
+def test_plain_sql_is_refused_or_named(urls):
+    """The database refuses a statement, or `verify` names what it changed."""
+    budget = opened(urls, "ana")
+    pay(budget)
+    before = budget.entries()
+    with psycopg.connect(urls["ana"].replace("+psycopg", ""), autocommit=True) as plain:
+        for statement in REFUSED:
+            assert re.search("permission denied|must be owner", refusal(plain.execute, statement)), statement
+        for statement, words in NAMED.items():
+            with psycopg.connect(urls["steward"].replace("+psycopg", ""), autocommit=True) as steward:
+                steward.execute("CREATE TABLE kept AS TABLE dpframe_budgets")
+                plain.execute(statement)
+                with pytest.raises(errors.LedgerDamaged, match=words):
+                    Ledger(urls["bo"]).verify()
+                steward.execute("TRUNCATE dpframe_budgets")
+                steward.execute("INSERT INTO dpframe_budgets TABLE kept")
+                steward.execute("DROP TABLE kept")
+                steward.execute("DELETE FROM dpframe_data WHERE number = 99")
+                steward.execute("DELETE FROM dpframe_entries WHERE budget = 'none'")
+    assert budget.entries() == before
+    Ledger(urls["steward"]).verify()
+
+
+@pytest.mark.parametrize("lock", ["SELECT 1 FROM dpframe_budgets FOR UPDATE", "SELECT pg_advisory_lock(7305242117)"])
+def test_a_lock_that_is_held_is_refused_in_time_and_the_page_says_by_whom(urls, postgres_server, lock):
+    who = re.findall(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL)[-1]
+    with psycopg.connect(urls["ana"].replace("+psycopg", "")) as plain:
+        plain.execute(lock)
+        with ThreadPoolExecutor(1) as pool:
+            waits = pool.submit(lambda: pay(Ledger(urls["bo"], timeout=3).budget("orders")))
+            named = []
+            with psycopg.connect(postgres_server.replace("+psycopg", ""), autocommit=True) as on_call:
+                while not named and not waits.done():
+                    named = on_call.execute(who).fetchall()
+            with pytest.raises(errors.LedgerUnavailable, match=r"lock timeout.*Nothing is released"):
+                waits.result()
+    assert [row[1] for row in named] == ["ana"]
+    pay(opened(urls, "bo"))
