@@ -274,24 +274,37 @@ def copied(place, folder):
         shutil.copy(place, folder / "copy.sqlite")
         yield str(folder / "copy.sqlite")
         return
-    address = sa.engine.make_url(place)
+    with database(place, "copied", sa.engine.make_url(place).database) as copy:
+        yield copy
+
+
+@contextlib.contextmanager
+def database(server, name, of="template0"):
+    """A new database, as a copy of another one, whose connections are ended for that."""
+    address = sa.engine.make_url(server)
     engine = sa.create_engine(address.set(database="template1"), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
-    others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname IN (:one, 'copied')"
     with engine.connect() as connection:
-        connection.execute(sa.text(others), {"one": address.database})
-        connection.execute(sa.text(f'CREATE DATABASE copied TEMPLATE "{address.database}"'))
+        end = sa.text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :of")
+        connection.execute(end, {"of": of})
+        connection.execute(sa.text(f"CREATE DATABASE {name} TEMPLATE {of}"))
     try:
-        yield address.set(database="copied").render_as_string(hide_password=False)
+        yield address.set(database=name).render_as_string(hide_password=False)
     finally:
         with engine.connect() as connection:
-            connection.execute(sa.text(others), {"one": "no other"})
-            connection.execute(sa.text("DROP DATABASE copied"))
+            connection.execute(sa.text(f"DROP DATABASE {name} WITH (FORCE)"))
         engine.dispose()
+
+
+@pytest.fixture
+def own(place):
+    """A place of this test alone: it ends all connections of its database."""
+    with database(place, "original") if place.startswith("postgresql") else contextlib.nullcontext(place) as where:
+        yield where
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("first", ["original", "copy"])
-def test_a_copy_of_a_ledger_gives_no_second_answer_of_a_night(place, tmp_path, tmp_path_factory, first):
+def test_a_copy_of_a_ledger_gives_no_second_answer_of_a_night(own, tmp_path, tmp_path_factory, first):
     """With one witness, whichever of the two goes on, the other is refused and has spent nothing."""
     witness = tmp_path_factory.mktemp("elsewhere") / "witness"
 
@@ -300,11 +313,11 @@ def test_a_copy_of_a_ledger_gives_no_second_answer_of_a_night(place, tmp_path, t
         said = {"every": "1d", "horizon": 60, "epsilon": 2.0, "unit_periods": 1, "start": "2026-01-01"}
         return budget, budget.series("signups", **said)
 
-    budget, series = machine(place)
+    budget, series = machine(own)
     series.add(query_of(budget), label(0))
     budget, series = None, None
-    with copied(place, tmp_path) as copy:
-        goes_on, stays = (place, copy) if first == "original" else (copy, place)
+    with copied(own, tmp_path) as copy:
+        goes_on, stays = (own, copy) if first == "original" else (copy, own)
         budget, series = machine(goes_on)
         value = series.add(query_of(budget), label(1)).value
         with pytest.raises(errors.LedgerError):
