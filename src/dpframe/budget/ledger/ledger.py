@@ -290,9 +290,11 @@ class Ledger(Hints):
                 the charges); since: only entries from this time on, in UTC where it has no zone
         """
         first = read_since(since)
-        books = {name: (budget, budget._book.entries()) for name in self.budgets() for budget in [self.budget(name)]}
-        if first is not None:
-            books = {name: (one, [e for e in entries if e.when >= first]) for name, (one, entries) in books.items()}
+        budgets = {name: self.budget(name) for name in self.budgets()}
+        books = {
+            name: (budget, [entry for entry in budget.one_by_one() if first is None or entry.when >= first])
+            for name, budget in budgets.items()
+        }
         return exported(books, form)
 
     @property
