@@ -159,6 +159,14 @@ def test_every_command_speaks_json_and_says_in_its_exit_code_how_it_went(ledger,
         },
         1,
     )
+    other = ledger.budget("third", epsilon=1)
+    for share in ("bo", "ana"):
+        other.allocate(name=share, epsilon=0.25)
+    moved, code = said("transfer", "bo", "ana", "--epsilon", "0.125", "--budget", "third")
+    assert (code, moved["moved"]["epsilon"], moved["remaining"]["epsilon"]) == (0, 0.125, 0.125)
+    assert said("close", "ana", "--budget", "third")[0]["returned"]["epsilon"] == 0.375
+    assert other.remaining.epsilon == 0.875
+    assert said("close", "ana", "--budget", "third")[1] == 1
     for words, code in (
         (("show", "--warn-below", "5%"), 0),
         (("show", "--warn-below", "99%"), 3),

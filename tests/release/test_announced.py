@@ -131,3 +131,33 @@ def test_noise_that_a_callback_fixes_is_not_that_of_the_release(tmp_path, way):
     assert len(entered) == 8
     assert len(numbers) > 1
     assert [line.status for line in budget.history()] == ["released"] * 4
+
+
+def test_a_refusal_is_told_before_a_row_is_read(tmp_path, seen, caplog):
+    """The tables are neighbours with cells on which a release fails; what is told of a refusal is the same."""
+    told = []
+    for place in ("1", *CELLS):
+        ledger = dp.Ledger(tmp_path / f"{place}.sqlite")
+        budget = ledger.budget("visits", epsilon=1, caps=dp.Caps(release=0.75))
+        rows = pl.LazyFrame({"id": [1], "place": [place]}).with_columns(y=pl.col("place").cast(pl.Int64))
+        query = dp.protect(rows, unit="id", budget=budget, max_rows=2).sum("y", bounds=(0, 100))
+        seen.clear()
+        caplog.clear()
+        with caplog.at_level("INFO", logger="dpframe"):
+            for epsilon in (0.8, 2):
+                with pytest.raises(errors.BudgetExceeded):
+                    query.release(epsilon=epsilon, name="a")
+            budget.charge(dp.budget.Loss.none(), "unit 'id', add-remove", "count()", name="b", plan={})
+            with pytest.raises(errors.ReleaseMismatch):
+                query.release(epsilon=0.1, name="b")
+        told.append((list(seen), caplog.messages, [record.levelname for record in caplog.records]))
+    assert told[0] == told[1] == told[2]
+    events, messages, levels = told[0]
+    assert [(event.what, event.refusal, event.number) for event in events] == [
+        ("refused", "CapExceeded", 0),
+        ("refused", "BudgetExceeded", 0),
+        ("refused", "ReleaseMismatch", 0),
+    ]
+    assert messages[0] == "visits, a: refused ε = 0.8: CapExceeded"
+    assert set(levels) == {"WARNING"}
+    assert budget.failures == (0, 0)

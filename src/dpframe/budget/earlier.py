@@ -124,7 +124,7 @@ def stored_answer(page: Page, earlier: Entry, remaining: Loss) -> Receipt | None
         )
     raise ReleasePending(
         f"{earlier.name!r} was charged at {earlier.when:%Y-%m-%d %H:%M} UTC and its table is not stored. Nothing was "
-        f"spent now.{at_work(earlier)} release(..., refresh=True) pays again too.",
+        f"spent now.{at_work(earlier, page.where)} release(..., refresh=True) pays again too.",
         runs=runs(earlier),
     )
 

@@ -30,7 +30,8 @@ class Charge(NamedTuple):
     the prices of all lines without `paid_by` add up to what was paid. `spender` is who spent it, if that was said, and
     `purpose` what for. `policies` are the policy files that the rows were under, each with its hash: "visits.toml,
     sha256 ...". `by` is the spender, or the user who charged, and `host` and `process` say where, so that a release
-    that is running can be told from one that was killed. Lines of older ledgers lack these.
+    that is running can be told from one that was killed. Lines of older ledgers lack these. `supersedes` is the name of
+    the release that this one corrects.
     """
 
     when: dt.datetime
@@ -49,6 +50,7 @@ class Charge(NamedTuple):
     by: str | None = None
     host: str | None = None
     process: int | None = None
+    supersedes: str | None = None
 
 
 class Failures(NamedTuple):
@@ -288,5 +290,6 @@ def line_of(entry: Entry, status: str) -> Charge:
         price=part,
         spender=entry.spender,
         policies=tuple(f"{file['file']}, sha256 {file['sha256']}" for file in body.get("policies", ())),
+        supersedes=((body.get("plan") or {}).get("supersedes") or {}).get("name"),
         **{name: body.get(name) for name in ("purpose", "by", "host", "process")},
     )

@@ -102,6 +102,7 @@ class _MemoryPage:
     data: dict[int, bytes] = field(default_factory=dict)
     latest_by: dict[str, Entry] = field(default_factory=dict)
     role: str | None = None
+    where: str | None = None
 
     @property
     def head(self) -> str:

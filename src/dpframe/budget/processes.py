@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import shlex
 import socket
 import time
 from collections.abc import Callable
@@ -50,8 +51,8 @@ def _began(process: int) -> dt.datetime | None:
     return dt.datetime.fromtimestamp(seconds, dt.UTC)
 
 
-def at_work(charge: Entry) -> str:
-    """Who charged a release that is pending, and what to do about it."""
+def at_work(charge: Entry, where: str | None) -> str:
+    """Who charged a release that is pending, and what to do about it. Input: where: the ledger and its budget."""
     host, process = charge.body.get("host"), charge.body.get("process")
     own = process == os.getpid() and host == socket.gethostname()
     who = (
@@ -62,10 +63,13 @@ def at_work(charge: Entry) -> str:
         return f"{who} That process runs: on_pending='wait' waits for its answer."
     if alive is False:
         return f"{who} That process runs no more, so it was killed: on_pending='wait' or 'retry' pays again."
-    name = repr(charge.name or "...")
+    name = charge.name or "..."
+    command = f"budget.resolve({name!r})"
+    if where is not None:
+        command = f"python -m dpframe ledger resolve {where} {shlex.quote(name)} --by NAME"
     return (
         f"{who} It is running elsewhere, or it was killed. If it is not running, on_pending='retry' pays again; or "
-        f"mark it as lost, python -m dpframe ledger resolve LEDGER {name} --by NAME, and run again."
+        f"mark it as lost, {command}, and run again."
     )
 
 

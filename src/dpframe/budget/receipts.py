@@ -25,6 +25,7 @@ class Page(Protocol):
     failures: Failures
     caps: Fields | None  # caps and their sums; see `dpframe.budget.caps`
     role: str | None  # who spends, where the database says it
+    where: str | None  # the ledger and its budget, as they are typed in a shell
 
     @property
     def head(self) -> str:

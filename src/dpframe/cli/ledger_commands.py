@@ -1,4 +1,7 @@
-"""`dpframe ledger show|verify|export|report|forecast|resolve|acknowledge|caps`: what is in a ledger, and its upkeep."""
+"""What is in a ledger, and its upkeep.
+
+`dpframe ledger show|verify|export|report|forecast|resolve|acknowledge|transfer|close|caps`.
+"""
 
 from __future__ import annotations
 
@@ -59,6 +62,16 @@ def add_to(verbs: Any) -> None:
         words = f"the most of one {name}, ε or ρ as the budget counts"
         caps.add_argument(f"--{name}", type=float, metavar="AMOUNT", help=words)
     caps.add_argument("--zone", help="the time zone of the calendar, for a budget that has no caps yet")
+    about = "move a part of what may be spent now of one share to another"
+    transfer = add_for_ledger(verbs, "transfer", about, _transfer)
+    transfer.add_argument("share", help="the name of the share that gives")
+    transfer.add_argument("to", help="the name of the share that receives")
+    for loss in ("epsilon", "delta", "rho"):
+        transfer.add_argument(f"--{loss}", type=float, metavar="AMOUNT", help=f"the {loss} that is moved")
+    close = add_for_ledger(verbs, "close", "end a share; its budget has back what is left", _close)
+    close.add_argument("share", help="its name")
+    for command in (transfer, close):
+        command.add_argument("--budget", help="the name of the budget, where the ledger has several")
     for command in (resolve, acknowledge, caps):
         command.add_argument("--budget", help="the name of the budget, where the ledger has several")
         command.add_argument("--by", help="who does it; by default the user of this machine")
@@ -187,6 +200,20 @@ def _acknowledge(ledger: Ledger, asked: Any) -> Said:
     name = the_budget(ledger, asked)
     number = ledger.budget(name).acknowledge_failures(asked.by)
     return Said(f"{visible(name)}: {number} failures are acknowledged.", {"budget": name, "acknowledged": number})
+
+
+def _transfer(ledger: Ledger, asked: Any) -> Said:
+    share = ledger.budget(the_budget(ledger, asked)).allocate(name=asked.share)
+    loss = share.transfer(asked.to, asked.epsilon, asked.delta, asked.rho)
+    text = f"{visible(asked.to)} received {loss} of {visible(asked.share)}, which has {share.remaining} left."
+    return Said(text, {"moved": loss_data(loss), "remaining": loss_data(share.remaining)})
+
+
+def _close(ledger: Ledger, asked: Any) -> Said:
+    budget = ledger.budget(the_budget(ledger, asked))
+    loss = budget.allocate(name=asked.share).close()
+    text = f"{visible(asked.share)} is closed: the budget has {loss} back, and {budget.remaining} left."
+    return Said(text, {"returned": loss_data(loss), "remaining": loss_data(budget.remaining)})
 
 
 def _caps(ledger: Ledger, asked: Any) -> Said:

@@ -20,10 +20,11 @@ _CALLBACKS: list[Callable[[Event], object]] = []
 class Event(NamedTuple):
     """One step of a release: public facts alone, none of data.
 
-    `what` is "charged", "released" (its table is stored), "failed" (after the charge) or "stored" (an earlier answer
-    was read, for free). A series is charged once, at its whole price, and its periods at 0. `budget` is the name of the
-    budget in its ledger, `name` that of the release, `number` that of its charge, and `seconds` the time since the
-    charge, which may depend on the rows.
+    `what` is "charged", "released" (its table is stored), "failed" (after the charge), "stored" (an earlier answer was
+    read, for free) or "refused" (nothing was charged; `refusal` is the class of the error). A series is charged once,
+    at its whole price, and its periods at 0. `budget` is the name of the budget in its ledger, `name` that of the
+    release, `number` that of its charge (0 without one), and `seconds` the time since the charge, which may depend on
+    the rows.
     """
 
     what: str
@@ -32,6 +33,7 @@ class Event(NamedTuple):
     price: Loss
     number: int
     seconds: float | None = None
+    refusal: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The event as plain values, for JSON."""
@@ -43,8 +45,8 @@ class Event(NamedTuple):
 def on_release(callback: Callable[[Event], object]) -> Callable[[], None]:
     """Call a function at each step of each release of this process, for metrics. An error in it is logged, and no more.
 
-    Input:  callback: a function of an event, which has `what` ("charged", "released", "failed" or "stored"), `budget`,
-            `name`, `price`, `number` and `seconds`
+    Input:  callback: a function of an event, which has `what` ("charged", "released", "failed", "stored" or "refused"),
+            `budget`, `name`, `price`, `number`, `seconds` and `refusal`
     Output: a function that takes the callback back
 
     >>> import polars as pl, dpframe as dp
@@ -62,6 +64,17 @@ def on_release(callback: Callable[[Event], object]) -> Callable[[], None]:
     return lambda: _CALLBACKS.remove(callback) if callback in _CALLBACKS else None
 
 
+def announce_refusal(account: object, price: Loss, name: str | None, refusal: Exception) -> None:
+    """Log that an account refused a charge, and call the callbacks. It is a warning.
+
+    Bound:  no row was read for this release: the refusal follows from its question, its price and the ledger, all of
+            which its reader has. Of the error only its class is told
+    """
+    kind = type(refusal).__name__
+    event = Event("refused", getattr(account, "name", None), name, price, 0, refusal=kind)
+    copy_context().run(_tell, event, f"refused {price}: {kind}")
+
+
 def announce(what: str, account: object, receipt: Receipt, name: str | None, words: str) -> None:
     """Log a step of a release, and call the callbacks."""
     budget = getattr(account, "name", None)  # an account of somebody else may have none
@@ -72,8 +85,10 @@ def announce(what: str, account: object, receipt: Receipt, name: str | None, wor
 
 def _tell(event: Event, words: str) -> None:
     """Log an event and call the callbacks: in a context of their own, so that they change none of the release's."""
-    title = ", ".join(text for text in (event.budget, event.name) if text is not None) or f"#{event.number}"
-    LOG.info("%s: %s", visible(title), visible(words), extra={"dpframe": event.to_dict()})
+    title = ", ".join(text for text in (event.budget, event.name) if text is not None)
+    title = title or (f"#{event.number}" if event.number else "a release")
+    level = logging.INFO if event.refusal is None else logging.WARNING
+    LOG.log(level, "%s: %s", visible(title), visible(words), extra={"dpframe": event.to_dict()})
     for callback in [*_CALLBACKS]:
         try:
             callback(event)

@@ -145,7 +145,7 @@ def answer(budget: Budget, name: object) -> Any:
             f"budget.answer({name!r}): this is a part of a larger answer. Reopen its series, budget.series('...'), or "
             "ask again under its name, which is free."
         )
-    later = [line.name for line in budget.entries() if _corrected(line.body) == name]
+    later = [line.name for line in budget.history() if line.supersedes == name]
     note = {"superseded": f"{later[-1]!r} has taken the place of this release."} if later else {}
     statements = kept.statement["releases"]
     shown: Sequence[Shown] = kept.statement.get("shown", [{}] * len(statements))  # earlier versions kept none
@@ -162,9 +162,3 @@ def _without(long: pl.DataFrame, missing: Mapping[str, Sequence[int]]) -> pl.Dat
     return long.with_columns(
         pl.when(~row.is_in(list(rows))).then(pl.col(name)).alias(name) for name, rows in missing.items()
     )
-
-
-def _corrected(body: Fields) -> str | None:
-    """The name of the release that a charge takes the place of."""
-    corrects = (body.get("plan") or {}).get("supersedes")
-    return None if corrects is None else str(corrects["name"])

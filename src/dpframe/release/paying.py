@@ -7,14 +7,21 @@ from fractions import Fraction
 from typing import Any, Protocol, TypedDict, TypeVar
 
 from dpframe import engine
-from dpframe.budget import Loss, Normal, Receipt, Stored, Terms, canonical, read_delta, read_epsilon, user_name
-from dpframe.errors import EngineError, InvalidArgument, PolicyExceeded, StoredAnswerWarning, UnsupportedOperation
+from dpframe.budget import Loss, Normal, Receipt, Stored, Terms, canonical, patient, read_delta, read_epsilon, user_name
+from dpframe.errors import (
+    DpFrameError,
+    EngineError,
+    InvalidArgument,
+    PolicyExceeded,
+    StoredAnswerWarning,
+    UnsupportedOperation,
+)
 from dpframe.fields import FieldDict, Fields
 from dpframe.plan import Question, Table, check_choice, unit_words
 from dpframe.plan.columns import Lock
 from dpframe.plan.steps import source_of, sources_of
 from dpframe.progress import waited
-from dpframe.release.announced import announce
+from dpframe.release.announced import announce, announce_refusal
 from dpframe.theory.formulas.loss import zcdp_to_epsilon
 from dpframe.usage import warn
 
@@ -90,6 +97,15 @@ class Account(Protocol):
     def store(self, receipt: Receipt, data: bytes, statement: Fields) -> Stored:
         """Keep the released table with its charge."""
         ...
+
+
+def charged(account: Account, loss: Loss, subject: str, query: str, **options: Any) -> Receipt:
+    """Charge a release as `Account.charge` does, and tell of it if that is refused. Errors: those of the account."""
+    try:
+        return patient(account.charge)(loss, subject, query, **options)
+    except DpFrameError as error:
+        announce_refusal(account, loss, options.get("name"), error)
+        raise
 
 
 def spent_by(account: Any, spender: str | None, purpose: str | None = None) -> Any:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Unpack
 
 from dpframe import engine
-from dpframe.budget import Loss, Normal, Receipt, Terms, loss_json, patient
+from dpframe.budget import Loss, Normal, Receipt, Terms, loss_json
 from dpframe.errors import BudgetMismatch, DpFrameError, UnsupportedOperation
 from dpframe.fields import FieldDict, Fields
 from dpframe.noise import bits
@@ -43,6 +43,7 @@ from dpframe.release.left_out import left_out
 from dpframe.release.paying import (
     Account,
     Naming,
+    charged,
     described_origin,
     ran_by,
     recorded,
@@ -148,7 +149,7 @@ def settled(
     options |= {"normal": _normal(questions)} if account.terms is Terms.EITHER else {}
     normal = options.get("normal")
     certificate = None if any(question.undecided for question, _ in questions) else certified(questions, cost, normal)
-    receipt = patient(account.charge)(cost, subject, query, **options)
+    receipt = charged(account, cost, subject, query, **options)
     if receipt.stored is None:
         asked_for = [question for question, _ in questions]
         read = partial(_answer_all, questions, account, receipt, price, name, corrects)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -233,6 +234,7 @@ class LedgerBook:
         with self._store.transaction(write=True) as connection:
             page = LedgerPage(connection, self._name, self._skew)
             page.role = self._store.role(connection)
+            page.where = f"{self._store.place} --budget {shlex.quote(self._name)}"
             self._check(page)
             yield page
             if page.moved:
@@ -321,6 +323,7 @@ class LedgerPage:
     def __init__(self, connection: sa.Connection, name: str, skew: dt.timedelta) -> None:
         self._connection, self._name, self._skew = connection, name, skew
         self.role: str | None = None
+        self.where: str | None = None
         row = quick(connection, STATE, {"b": name}).first()
         if row is None:
             raise LedgerDamaged(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpframe.budget import Budget, Entry, Loss, Receipt, Terms, patient
+from dpframe.budget import Budget, Entry, Loss, Receipt, Terms
 from dpframe.errors import InvalidArgument, LedgerUnavailable, UnsupportedOperation
 from dpframe.fields import Fields
 from dpframe.plan import Question
@@ -38,7 +38,7 @@ from dpframe.release.kinds.series.questions import (
 )
 from dpframe.release.kinds.series.settings import Settings, bought, kept, opening_plan
 from dpframe.release.kinds.series.unit_change import UnitChange
-from dpframe.release.paying import Naming, read_pending, recorded, subject_of, told, under_policy
+from dpframe.release.paying import Account, Naming, charged, read_pending, recorded, subject_of, told, under_policy
 from dpframe.release.shown import fixed_words
 from dpframe.usage import Hints
 
@@ -85,13 +85,15 @@ class _Night:
         for period, question in questions.items():
             self.bought.hold(question, self.opening.calendar.label(period), self.opening.record.get("limits", ()))
 
-    def place(self, progress: Progress, blocks: tuple[Block, ...], terms: Terms) -> Place:
+    def place(self, progress: Progress, blocks: tuple[Block, ...], budget: Account) -> Place:
         """The place of the period in its series for the charge, with the blocks that it measures."""
         settings, noise = self.opening.settings, self.opening.noise
         asked = asked_as(self.question) if settings.enforce else ""
 
         def cost() -> Loss:
-            return noise.again(self.bought, blocks, settings.price(terms))
+            price = noise.again(self.bought, blocks, settings.price(budget.terms))
+            under_policy([self.question], budget, price)  # the cap of one release holds for what is measured again
+            return price
 
         return Place(self.opening.entry.number, progress.line, self.number, blocks, cost, asked)
 
@@ -236,7 +238,8 @@ class Series(Hints):
         blocks = progress.measured_by(number, opening.noise.shapes)
         readings = [] if number in progress.answered else night.readings(progress, blocks)
         inside = f" and {len(blocks) - 1} blocks that end with it" if len(blocks) > 1 else ""
-        receipt = patient(self._budget.charge)(
+        receipt = charged(
+            self._budget,
             Loss.none(in_rho=self._budget.terms is Terms.RHO),
             subject_of(night.question),
             f"{self._name}: {label}{inside}",
@@ -244,7 +247,7 @@ class Series(Hints):
             plan={"series": self._name, "period": label},
             retry=pending.get("retry", False),
             wait=pending.get("wait", False),
-            within=night.place(progress, blocks, self._budget.terms),
+            within=night.place(progress, blocks, self._budget),
             **under_policy([night.question], self._budget, Loss.none()),
         )
         if receipt.stored is not None:
