@@ -6,6 +6,7 @@ DpFrameError
 │   ├── InvalidPrice           ε, δ or ρ that is not a positive finite number in its range
 │   ├── InvalidBounds          L > U, NaN, or bounds of the wrong kind
 │   ├── WrongCall              arguments that do not fit a method; says what to type (also a TypeError)
+│   ├── UnwritableFile         a file cannot be written where it was asked for (also an OSError)
 │   └── MissingFile            files that rows are read from are not there, or not yet (also a FileNotFoundError)
 ├── SchemaError                the question does not fit the table's schema
 │   ├── UnknownColumn          no such column (also a KeyError)
@@ -79,6 +80,7 @@ __all__ = [
     "UnknownAttribute",
     "UnknownColumn",
     "UnsupportedOperation",
+    "UnwritableFile",
     "WrongCall",
     "WrongType",
     "kind_of",
@@ -126,6 +128,10 @@ class InvalidBounds(InvalidArgument):
 
 class WrongCall(InvalidArgument, TypeError):
     """Arguments that do not fit a method: one is missing, has an unknown name, or is one too many."""
+
+
+class UnwritableFile(InvalidArgument, OSError):
+    """A file that cannot be written where it was asked for: its folder, its rights, or the disk. The answer stays."""
 
 
 class MissingFile(InvalidArgument, FileNotFoundError):

@@ -10,6 +10,7 @@ import datetime as dt
 import json
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from dpframe.budget import CAPS, PENDING, Budget, Charge, Ledger, NamedPeriod, Terms, account, read_length, user_name
@@ -169,7 +170,7 @@ def _report(ledger: Ledger, asked: Any) -> Said:
     if asked.html is None:
         return Said(page.rstrip("\n"), {"html": page})
     with whole(asked.html) as path:
-        path.write_text(page, encoding="utf-8")
+        Path(path).write_text(page, encoding="utf-8")
     text = f"{asked.html}: {', '.join(map(visible, names)) or 'no budget'}"
     return Said(text, {"file": asked.html, "budgets": names})
 

@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.budget import canonical
-from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.errors import InvalidArgument, UnsupportedOperation, UnwritableFile
 from dpframe.fields import Fields
 from dpframe.plan import on_its_day
 from dpframe.release.shown.charts import seconds_of
@@ -35,7 +35,7 @@ _NEARLY = 1e-6  # of a step; more than the errors of floats
 def whole(path: Any) -> Iterator[Any]:
     """The path of a new file beside this one, which takes its place when it is whole: readers never see a part.
 
-    A stream, a URL, a device or a pipe is written directly, and so is a file in a folder that is not there.
+    A stream, a URL, a device or a pipe is written directly. Errors: UnwritableFile for a file that cannot be written
 
     >>> with whole("a.csv") as beside:
     ...     beside.name != "a.csv", beside.suffix
@@ -43,9 +43,27 @@ def whole(path: Any) -> Iterator[Any]:
     (True, '.csv')
     >>> Path("a.csv").unlink()
     """
-    place = Path(path).expanduser() if isinstance(path, (str, os.PathLike)) and "://" not in str(path) else None
-    place = None if place is None else place.resolve()  # a link stays a link
-    if place is None or not place.parent.is_dir() or (place.exists() and not place.is_file()):
+    if not isinstance(path, (str, os.PathLike)) or "://" in str(path):
+        yield path
+        return
+    problem = None
+    try:
+        with _beside(path) as beside:
+            yield beside
+    except (OSError, pl.exceptions.PolarsError) as error:
+        problem = getattr(error, "strerror", None) or "it cannot be opened, or there is no room"
+    if problem is not None:
+        raise UnwritableFile(
+            f"{os.fspath(path)!r} cannot be written: {problem}. No part of it is there, and nothing was spent: the "
+            "answer stays. Make its folder or make room, or write it to another place."
+        )
+
+
+@contextmanager
+def _beside(path: Any) -> Iterator[Any]:
+    """The path of a new file beside this one; errors of the system stay."""
+    place = Path(path).expanduser().resolve()  # a link stays a link
+    if not place.parent.is_dir() or (place.exists() and not place.is_file()):
         yield path
         return
     beside = place.with_name(f".{place.stem[:40]}.{uuid.uuid4().hex}{place.suffix}")
