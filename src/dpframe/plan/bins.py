@@ -20,6 +20,7 @@ from dpframe.plan.types import (
     cast_first,
     cast_to,
     check_text,
+    has_zone,
     kind,
     kind_of_scalar,
     number,
@@ -133,7 +134,7 @@ def check_bound(value: object, what: str) -> Any:
 def comparable(first: object, second: object) -> bool:
     """Whether two ends can be ordered: two numbers, or two times of one kind, both with a zone or both without."""
     kinds = [kind_of_scalar(x) for x in (first, second)]
-    zones = [isinstance(x, dt.datetime) and x.tzinfo is not None for x in (first, second)]
+    zones = [has_zone(x) for x in (first, second)]
     return (kinds[0] == kinds[1] or set(kinds) == {Kind.INTEGER, Kind.FLOAT}) and zones[0] == zones[1]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,7 +15,7 @@ import narwhals as nw
 from dpframe.errors import DpFrameError, InvalidArgument
 from dpframe.plan.columns import Bounds, ColumnDomain, Possible, Table
 from dpframe.plan.operations import OPERATIONS, Applied, imaged
-from dpframe.plan.types import Null, Scalar, kind_of_scalar, listed
+from dpframe.plan.types import Null, Scalar, has_zone, kind_of_scalar, listed
 
 
 class Leaf:
@@ -175,8 +174,7 @@ def _domain(node: Node, table: Table, call: str, known: dict[int, tuple[Node, Co
         case Literal(value):
             family = kind_of_scalar(value)
             bounds = Bounds(value, value) if isinstance(value, (bool, int, float)) else None
-            has_zone = isinstance(value, dt.datetime) and value.tzinfo is not None
-            dtype = nw.Datetime("us", "UTC") if has_zone else _LITERAL_TYPES[family]
+            dtype = nw.Datetime("us", "UTC") if has_zone(value) else _LITERAL_TYPES[family]
             possible = Possible.listed([] if value is None else [value])
             return ColumnDomain(dtype, value is None, bounds, possible=possible)
         case Call(operation, args, options):

@@ -286,9 +286,8 @@ def check_scalar(value: object, dtype: DType, what: str) -> Scalar | None:
         raise InvalidArgument(f"{what}: numbers must be finite.")
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         raise InvalidArgument(f"{what}: whole numbers must fit in 64 bits.")
-    has_zone = isinstance(value, dt.datetime) and value.tzinfo is not None
-    if have == want == Kind.DATETIME and has_zone != (zone_of(dtype) is not None):
-        raise _other_zone(what, has_zone=has_zone)
+    if have == want == Kind.DATETIME and has_zone(value) != (zone_of(dtype) is not None):
+        raise _other_zone(what, in_zone=has_zone(value))
     numbers = {"integer", "float", "decimal"}
     if have == "null" or have == want or (have in numbers and want in numbers):
         return value  # type: ignore[return-value]
@@ -299,9 +298,9 @@ def check_scalar(value: object, dtype: DType, what: str) -> Scalar | None:
     raise WrongType(f"{what}: {article} {have} does not go with a column of type {show(dtype)}.{give}")
 
 
-def _other_zone(what: str, *, has_zone: bool) -> WrongType:
-    """The error for a time with a zone (`has_zone`) and a column without one, or the other way round."""
-    zone = "" if has_zone else ", tzinfo=datetime.timezone.utc"
+def _other_zone(what: str, *, in_zone: bool) -> WrongType:
+    """The error for a time with a zone (`in_zone`) and a column without one, or the other way round."""
+    zone = "" if in_zone else ", tzinfo=datetime.timezone.utc"
     return WrongType(
         f"{what}: a time must have a zone just where the column has one. Type it as "
         f"datetime.datetime(2026, 1, 31, 12{zone})."
@@ -368,6 +367,11 @@ def zone_of(dtype: object) -> str | None:
     return getattr(dtype, "time_zone", None)
 
 
+def has_zone(value: object) -> bool:
+    """Whether a value is a time with a time zone."""
+    return isinstance(value, dt.datetime) and value.tzinfo is not None
+
+
 def is_wide(dtype: object) -> bool:
     """Whether whole numbers of a type may not fit in 64 bits with a sign."""
     return dtype in (nw.UInt64, nw.Int128, nw.UInt128)
@@ -412,7 +416,7 @@ def mean_type(dtype: DType) -> tuple[DType | None, int]:
 def _since_epoch(value: dt.datetime, zone: str | None, what: str) -> dt.timedelta:
     """The time since 1970. Errors: WrongType if only one of value and column has a zone."""
     if (value.tzinfo is None) != (zone is None):
-        raise _other_zone(what, has_zone=zone is None)
+        raise _other_zone(what, in_zone=zone is None)
     check_years(value, what)
     return value - dt.datetime(1970, 1, 1, tzinfo=None if zone is None else dt.UTC)
 

@@ -33,7 +33,7 @@ from dpframe.engine.letters import letters
 from dpframe.engine.origins import files_of, is_lake, no_file, types_of_lake, versions
 from dpframe.engine.tables import Data, domain_of, polars_dtype, polars_types
 from dpframe.fields import FieldDict
-from dpframe.plan import ColumnDomain, Kind, Search, Task, Unread, kind, zone_of
+from dpframe.plan import ColumnDomain, Kind, Search, Task, Unread, has_zone, kind, zone_of
 
 
 class PolarsBackend(Backend):
@@ -146,8 +146,7 @@ class PolarsBackend(Backend):
 
     def constant(self, value: Any, dtype: DType) -> Any:
         """The constant itself; a time with a zone is converted to UTC."""
-        has_zone = isinstance(value, dt.datetime) and value.tzinfo is not None
-        return value.astimezone(dt.UTC) if has_zone else value
+        return value.astimezone(dt.UTC) if has_zone(value) else value
 
     def from_ticks(self, value: nw.Expr, dtype: DType) -> nw.Expr:
         return value.cast(dtype)

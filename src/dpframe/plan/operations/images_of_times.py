@@ -15,7 +15,7 @@ from narwhals.dtypes import DType
 from dpframe.plan.columns import ColumnDomain, Possible
 from dpframe.plan.operations.rules import Applied, Image
 from dpframe.plan.operations.windows import Every, Window, is_local
-from dpframe.plan.types import Kind, kind, ticks_of_a_second
+from dpframe.plan.types import Kind, has_zone, kind, ticks_of_a_second
 
 _EPOCH, _MONDAY, _DAY = dt.datetime(1970, 1, 1), dt.datetime(1970, 1, 5), dt.timedelta(days=1)
 
@@ -128,9 +128,8 @@ def _shifted(possible: Possible, by: dt.timedelta, dtype: DType) -> Possible:
 
 
 def _moved(possible: Possible, key: Any, by: dt.timedelta) -> bool:
-    zoned = isinstance(key, dt.datetime) and key.tzinfo is not None
     try:
-        return possible.holds((key.astimezone(dt.UTC) if zoned else key) + by)
+        return possible.holds((key.astimezone(dt.UTC) if has_zone(key) else key) + by)
     except OverflowError:
         return False
 
