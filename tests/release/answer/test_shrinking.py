@@ -65,6 +65,20 @@ def test_variances_shrink_too(name, statistic):
     assert np.mean(shares) > 0.9
 
 
+def test_small_groups_that_truly_differ_are_not_worse_unless_they_are_said_to_be_alike():
+    """One shop of 60 people is unlike 29 shops of 1,000. Its noise hides that, so `alike=True` moves it away."""
+    sizes = np.where(np.array(SHOPS) == 0, 60, 1000)
+    table = pl.DataFrame({"shop": np.repeat(SHOPS, sizes)}).with_columns(
+        price=pl.when(pl.col("shop") == 0).then(90.0).otherwise(50 + pl.col("shop") / 30)
+    )
+    truth = table.group_by("shop").agg(pl.col("price").mean()).sort("shop")["price"].to_numpy()
+    outs = [question(table).release(epsilon=0.1) for _ in range(12)]
+    made = outs, [out.shrink() for out in outs], [out.shrink(alike=True) for out in outs]
+    raw, safe, alike = (np.mean([(one.fill().table["m"].to_numpy() - truth) ** 2 for one in some]) for some in made)
+    assert safe < 1.05**2 * raw
+    assert alike > 1.2**2 * raw
+
+
 def test_groups_that_truly_differ_hardly_move():
     table, truth = sales(between=15, rows=2000)
     out = question(table).release(rho=5)

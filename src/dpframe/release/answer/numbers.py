@@ -385,8 +385,8 @@ def has_noisy_differences(numbers: Numbers, output: ReleasedColumn) -> bool:
     return bool(np.median(shrunk.biases) > np.median(shrunk.deviations))
 
 
-def shrunk_numbers(numbers: Numbers, compared: Mapping[str, Compared]) -> Numbers:
-    """The numbers with some columns shrunk.
+def shrunk_numbers(numbers: Numbers, compared: Mapping[str, Compared], *, alike: bool) -> Numbers:
+    """The numbers with some columns shrunk; `alike` as in `Compared.shrunk`.
 
     Bound:  none is needed: `compared` follows from noisy totals, their noise and public bounds. No row is read
     """
@@ -394,7 +394,7 @@ def shrunk_numbers(numbers: Numbers, compared: Mapping[str, Compared]) -> Number
     for output in numbers.outputs:
         if output.name not in compared:
             continue
-        shrunk[output.name] = compared[output.name].shrunk()
+        shrunk[output.name] = compared[output.name].shrunk(alike=alike)
         column = numbers.long.get_column(output.name)
         values = estimator_of(output).from_ratio(_groups(numbers, output), shrunk[output.name].values)
         moved = values if output.dtype is None else in_ticks(output, values)

@@ -20,7 +20,7 @@ from dpframe.arrays import Booleans, Floats, Integers
 from dpframe.plan import TICKS, Formula, ReleasedColumn, Total, time_unit
 from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.influence import Influence, NoisyColumn, Sampled, sampled_influence
-from dpframe.theory.formulas.error import average_critical, group_spread, shrunk_differences
+from dpframe.theory.formulas.error import average_critical, group_spread, safe_moves, shrunk_differences
 
 _MOST_ROWS = 2**50  # of a group; no table has as many
 
@@ -33,21 +33,29 @@ class Compared:
     """A statistic of each group as its difference from a common value, with the noise of that difference.
 
     `differences` are n · (value of the group - common) with noise of the standard `deviations`; `numbers` are the noisy
-    n. `low` and `high` are the ends of what the statistic can be, and `half` is the largest standard deviation of
-    what it is a mean of. `heavy` says whether some noise is Laplace noise.
+    n. The released value is `targets` + `differences` · `slopes`, inside `low` and `high`, the ends of what the
+    statistic can be: so `targets` are what would be released without noise if all groups had the common value. `half`
+    is the largest standard deviation of what it is a mean of. `heavy` says whether some noise is Laplace noise.
     """
 
     common: float
     differences: Floats
     numbers: Floats
     deviations: Floats
+    targets: Floats
+    slopes: Floats
     low: float
     high: float
     half: float
     heavy: bool
 
-    def shrunk(self) -> Shrunk:
+    def shrunk(self, *, alike: bool = False) -> Shrunk:
         """The statistic of each group, moved towards the common value.
+
+        Input:  alike: whether small groups are as near to the common value as large ones. Then each group moves as far
+                as its noise says, else as far as no truth makes the error over all groups larger: see `safe_moves`
+        Bound:  let r = n · slope, and w the share of the distance to the target that remains. A group's error is then
+                w·slope·noise + (target - common) - (1 - w·r)·(m - common), which `biases` are about
 
         Squares are taken in units of the largest difference, so that they are floats whatever the bounds are.
         """
@@ -55,8 +63,17 @@ class Compared:
         unit = most or 1.0
         differences, variances = self.differences / unit, (self.deviations / unit) ** 2
         spread = group_spread(differences, self.numbers, variances, most / unit, self.half / unit)
-        moved, deviations, biases = shrunk_differences(differences, self.numbers, variances, spread)
-        values = np.clip(self.common + moved * unit, self.low, self.high)
+        if alike:
+            moved, deviations, biases = shrunk_differences(differences, self.numbers, variances, spread)
+            values = np.clip(self.common + moved * unit, self.low, self.high)
+        else:
+            raw = np.clip(self.targets + self.differences * self.slopes, self.low, self.high)
+            apart, inside = (raw - self.targets) / unit, (self.low < raw) & (raw < self.high)
+            stay = 1 - safe_moves(apart, variances * self.slopes**2, spread.between, inside)
+            values, deviations = self.targets + stay * apart * unit, np.sqrt(variances) * self.slopes * stay
+            sizes = np.maximum(self.numbers, 0.0)
+            pulls = (1 - stay * sizes * self.slopes) * np.sqrt(spread.of_groups(sizes))
+            biases = np.hypot((self.targets - self.common) / unit, pulls)
         return Shrunk(values, deviations * unit, np.minimum(biases * unit, most), self.low, self.high, self.heavy)
 
 

@@ -93,6 +93,8 @@ def compared_means(output: NoisyColumn) -> Compared:
         output[name] - distance * sizes,
         sizes,
         np.full(len(sizes), deviation),
+        mean_of(output, distance * sizes, sizes, noise),
+        1 / _divisor(output, sizes, noise),
         *output.ends,
         half_width(output),
         heavy=is_heavy(output, total, count),
@@ -114,13 +116,17 @@ def mean_of(output: ReleasedColumn, total: Any, count: Any, deviation: float) ->
             (σ/h)²), below the σ² / n² of the ratio
     Source: Hoerl, Kennard 1970, Technometrics 12, for the weight; the bounds say how large m can be
     """
+    ((_, part), *_) = output.totals
+    return np.clip(float(part.grid.centre) + total / _divisor(output, count, deviation), *output.ends)
+
+
+def _divisor(output: ReleasedColumn, count: Any, deviation: float) -> Any:
+    """What the sum of a mean is divided by: n + (σ/h)²/n, as in `mean_of`; infinite where n <= 0."""
     low, high = output.ends
     half, number = high / 2 - low / 2, np.maximum(count, 0.0)
     with np.errstate(divide="ignore", over="ignore"):
         pull = np.divide((deviation / half) ** 2, number) if half and deviation else 0.0
-        ratio = np.divide(total, number + pull, out=np.zeros_like(number), where=number > 0)
-    ((_, total), *_) = output.totals
-    return np.clip(float(total.grid.centre) + ratio, low, high)
+    return np.where(number > 0, number + pull, np.inf)
 
 
 def bounded_mean(output: ReleasedColumn, total: Any, count: Any, centre: float) -> Any:

@@ -78,7 +78,8 @@ class VarianceEstimator(Estimator):
         whole = np.hypot(np.hypot(*deviations[:2]), deviations[2])
         differences = output[squares] + sizes * (centre - means**2 - common)
         heavy = is_heavy(output, square, total, count)
-        return Compared(common, differences, sizes, whole, 0.0, largest, 2 * largest, heavy)
+        targets, slopes = np.full(len(sizes), common), 1 / np.maximum(sizes, 1.0)
+        return Compared(common, differences, sizes, whole, targets, slopes, 0.0, largest, 2 * largest, heavy)
 
     def from_ratio(self, output: NoisyColumn, ratios: Floats) -> Floats:
         """The statistic with the divisor n - ddof of its variance, in place of n; n is at least 1."""

@@ -32,9 +32,10 @@ from dpframe.release.shown.report import APART, CHANGED_ALONE, CHANGES, NOTHING_
 from dpframe.usage import warn
 
 _MOVED = (
-    "shrink(): {names} of each group moved towards the value that all groups have in common. Its intervals are right "
-    "on average over groups, not for each group by itself."
+    "shrink(): {names} of each group moved towards the value that all groups have in common{alike}. Its intervals are "
+    "right on average over groups, not for each group by itself."
 )
+_ALIKE = ", as far as is right where small groups are as near to it as large ones"
 _STILL = "shrink(): {names} stayed as released; fewer than four groups say too little of each other."
 _NOISY = "The noise of {names} is larger than what most groups differ by; out.shrink() moves them together, for free."
 
@@ -46,23 +47,27 @@ class Changes(Released[Table_co]):
     _numbers: Numbers
     _set: int = 1  # the number of tables that were released together and agree where they share columns
 
-    def shrink(self, column: str | None = None) -> Self:
+    def shrink(self, column: str | None = None, *, alike: bool = False) -> Self:
         """Means, rates and variances of groups, moved towards their common value by how noisy they are; free.
 
         With 40 shops, ε small and 20 sales in each, the noise of a shop's mean is larger than what shops differ by.
         Then the mean of all shops says more of one shop than its own noisy mean does. Each mean moves towards the mean
         of all groups. How far follows from the noise of the group, and from how far groups lie apart beyond it. Groups
-        with many rows hardly move. The error over all groups is smaller as a rule; that of one group that is
-        truly different may be larger. The release that this is called on keeps its numbers.
+        with many rows hardly move. By default a group also moves no farther than what keeps the error over all groups
+        from growing, whatever the truth is: a group with far more noise than all others then hardly moves either. The
+        error of one group that is truly different may be larger. The release that this is called on keeps its numbers.
 
-        Input:  column: one released mean, variance, standard deviation or geometric mean; by default all of them
+        Input:  column: one released mean, variance, standard deviation or geometric mean; by default all of them.
+                alike: whether you know that small groups lie as near to the common value as large ones do, which noise
+                hides. Then small groups move as far as their noise says; where it is not so, errors may grow
         Output: a release with these columns shrunk. Its intervals, in `accuracy` and `with_ci`, are right on average
                 over groups: at 95%, those of about 95 in 100 groups hold the number without noise. They do not promise
                 that for one group that was picked because it stands out. Fewer than four groups do not move
         Bound:  none is needed: it is post-processing. It reads the noisy sums and counts that were released, the scales
                 of their noise, and the bounds: no row
-        Source: Efron, Morris 1973, JASA 68; Armstrong, Kolesár, Plagborg-Møller 2022, Econometrica 90(6), for the
-                intervals. See `dpframe.theory.formulas.error.shrinkage`
+        Source: Tan 2015, Bernoulli 21(1); Efron, Morris 1973, JASA 68, for `alike`; Armstrong, Kolesár,
+                Plagborg-Møller 2022, Econometrica 90(6), for the intervals. See
+                `dpframe.theory.formulas.error.shrinkage`
         Errors: UnsupportedOperation where no column can be meant, and beside suppressed groups; InvalidArgument for a
                 column that was not released
 
@@ -96,9 +101,9 @@ class Changes(Released[Table_co]):
         compared = {output.name: compared_groups(numbers, output) for output in meant}
         moved = {name: groups for name, groups in compared.items() if groups is not None}
         still = [name for name in compared if name not in moved and name not in numbers.shrunk]
-        words = [_MOVED.format(names=", ".join(moved))] if moved else []
+        words = [_MOVED.format(names=", ".join(moved), alike=_ALIKE if alike else "")] if moved else []
         words += [_STILL.format(names=", ".join(still))] if still else []
-        numbers = shrunk_numbers(numbers, moved)
+        numbers = shrunk_numbers(numbers, moved, alike=alike)
         return replace(self, _numbers=numbers, _steps=(*self._steps, *words))
 
     @property

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import linprog
 from scipy.stats import laplace, norm
 
-from dpframe.theory.formulas.error import average_critical, group_spread, shrunk_differences
+from dpframe.theory.formulas.error import average_critical, group_spread, safe_moves, shrunk_differences
 
 LAWS = {"normal": (norm(), False), "laplace": (laplace(scale=2**-0.5), True)}
 SQUARED = np.concatenate([np.linspace(0, 60, 1500), np.geomspace(60, 1e5, 500)])
@@ -82,3 +82,37 @@ def test_values_that_cannot_differ_and_exact_totals():
     moved, deviations, _ = shrunk_differences(np.array([0.0, 10, -10, 5]), np.full(4, 10.0), np.zeros(4), exact)
     assert moved.tolist() == pytest.approx([0, 1, -1, 0.5])
     assert not deviations.any()
+
+
+TRUTHS = {
+    "alike": np.zeros(10),
+    "one apart": np.eye(10)[0],
+    "two kinds": np.tile([1.0, -1.0], 5),
+    "even": np.linspace(-1, 1, 10),
+}
+NOISES = {"alike": np.ones(10), "one in all": np.array([100.0] + [1.0] * 9), "falling": np.geomspace(100, 1, 10)}
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("truth", TRUTHS)
+def test_no_truth_makes_the_error_over_all_groups_larger(truth, noise, law):
+    """Of 500 draws, with the same noise in both errors."""
+    draw, deviations = np.random.default_rng(7), NOISES[noise] ** 0.5
+    everywhere = np.ones(10, np.bool_)
+    for size in (0.3, 1.0, 3.0):
+        places = size * TRUTHS[truth] * (deviations if truth == "one apart" else 1.0)
+        values = places + deviations * LAWS[law][0].rvs((500, 10), random_state=draw)
+        moved = np.array([(1 - safe_moves(v, deviations**2, size**2 / 10, everywhere)) * v for v in values])
+        assert np.mean((moved - places) ** 2) < 1.02**2 * np.mean((values - places) ** 2)
+
+
+def test_groups_that_are_alike_gain_and_one_with_most_of_the_noise_hardly_moves():
+    draw, everywhere = np.random.default_rng(8), np.ones(10, np.bool_)
+    values = draw.normal(size=(500, 10))
+    moved = np.array([(1 - safe_moves(v, np.ones(10), 0.0, everywhere)) * v for v in values])
+    assert np.mean(moved**2) < 0.35  # James and Stein's positive part has 0.2
+    alone = safe_moves(np.array([3.0] + [0.1] * 9), np.array([1e4] + [1.0] * 9), 0.0, everywhere)
+    assert alone[0] < 0.01
+    assert alone[1:].min() > 0.5
+    assert not safe_moves(np.ones(10), np.ones(10), 0.0, ~everywhere).any()  # all are clipped

@@ -28,6 +28,7 @@ from dpframe.theory.formulas.error.shrinkage import (
     GroupSpread,
     average_critical,
     group_spread,
+    safe_moves,
     shrunk_differences,
 )
 from dpframe.theory.formulas.error.sums import (
@@ -74,6 +75,7 @@ __all__ = [
     "normal_error",
     "normal_laplace_reaches",
     "rounding_reach",
+    "safe_moves",
     "shares",
     "shrunk_differences",
     "sum_error",
