@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import errno
 import json
 import os
 import re
@@ -51,7 +52,7 @@ def whole(path: Any) -> Iterator[Any]:
         with _beside(path) as beside:
             yield beside
     except (OSError, pl.exceptions.PolarsError) as error:
-        problem = getattr(error, "strerror", None) or "it cannot be opened, or there is no room"
+        problem = getattr(error, "strerror", None) or str(error)
     if problem is not None:
         raise UnwritableFile(
             f"{os.fspath(path)!r} cannot be written: {problem}. No part of it is there, and nothing was spent: the "
@@ -63,7 +64,9 @@ def whole(path: Any) -> Iterator[Any]:
 def _beside(path: Any) -> Iterator[Any]:
     """The path of a new file beside this one; errors of the system stay."""
     place = Path(path).expanduser().resolve()  # a link stays a link
-    if not place.parent.is_dir() or (place.exists() and not place.is_file()):
+    if not place.parent.is_dir() or place.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "it is a folder" if place.is_dir() else "there is no such folder")
+    if place.exists() and not place.is_file():
         yield path
         return
     beside = place.with_name(f".{place.stem[:40]}.{uuid.uuid4().hex}{place.suffix}")

@@ -312,6 +312,30 @@ def test_a_night_that_fails_is_told_and_may_be_measured_again(monkeypatch):
     assert series.table().table.height == 3
 
 
+@pytest.mark.parametrize("cap", [0.001, 2.0])
+def test_a_night_that_is_measured_again_keeps_to_the_cap_of_a_policy(cap, tmp_path, monkeypatch):
+    """The file was tightened after the series was paid."""
+    policy, budget = tmp_path / "visits.toml", dp.Budget(epsilon=20)
+
+    def asked(most):
+        policy.write_text(f'unit = "id"\nmax_rows = 1\n[caps]\nrelease = {{epsilon = {most}}}\n')
+        return dp.protect(ROWS, policy=str(policy), budget=budget).count()
+
+    series = budget.series("signups", on="day", every="1d", horizon=60, unit_periods=1, epsilon=2.0)
+    series.add(asked(2.0), DAYS[0])
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "totals", lambda *_: 1 / 0)
+        with pytest.raises(errors.EngineError):
+            series.add(asked(2.0), DAYS[1])
+    before, query = budget.entries(), asked(cap)
+    if cap < 1:
+        with pytest.raises(errors.PolicyExceeded, match=r"allows ε = 0\.001 for one"):
+            series.add(query, DAYS[1], on_pending="retry")
+        assert budget.entries() == before
+    else:
+        assert series.add(query, DAYS[1], on_pending="retry").cost.epsilon > 0.001
+
+
 # Charts
 
 
