@@ -1848,8 +1848,8 @@ PLANTS = [
     Plant(
         "rows are read before they are paid for",
         run.settled,
-        "receipt = patient(account.charge)(",
-        "_ = [engine.totals(question, 1) for question, _ in questions]\n    receipt = patient(account.charge)(",
+        "receipt = charged(",
+        "_ = [engine.totals(question, 1) for question, _ in questions]\n    receipt = charged(",
         read_before_it_is_paid,
     ),
     Plant(
