@@ -125,7 +125,7 @@ def safe_moves(values: Floats, variances: Floats, spread: float, inside: Boolean
 
     >>> safe_moves(np.array([1.0, -1, 1, -1, 1, -1]), np.ones(6), 0.0, np.ones(6, np.bool_)).round(2).tolist()
     [0.67, 0.67, 0.67, 0.67, 0.67, 0.67]
-    >>> safe_moves(np.ones(4), np.array([1e6, 1.0, 1.0, 1.0]), 0.0, np.ones(4, np.bool_)).max() <= 1
+    >>> bool(safe_moves(np.ones(4), np.array([1e6, 1.0, 1.0, 1.0]), 0.0, np.ones(4, np.bool_)).max() <= 1)
     True
     """
     noise = np.maximum(variances, _TINY)
