@@ -103,6 +103,8 @@ def charged(account: Account, loss: Loss, subject: str, query: str, **options: A
     """Charge a release as `Account.charge` does, and tell of it if that is refused. Errors: those of the account."""
     try:
         return patient(account.charge)(loss, subject, query, **options)
+    except InvalidArgument:  # a call that nobody can mean, with a name that may be anything
+        raise
     except DpFrameError as error:
         announce_refusal(account, loss, options.get("name"), error)
         raise
