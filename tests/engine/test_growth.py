@@ -86,7 +86,13 @@ def written(rows):
     name = rows._find_backends()[0][0].name
     if name == "duckdb":
         return str(ibis.to_sql(rows, pretty=False))  # without indents, which grow with the depth
-    return pytest.importorskip(f"dpframe.engine.backends.{name}.compiler").Compiler().written(rows)
+    module = pytest.importorskip(f"dpframe.engine.backends.{name}.compiler")
+    compilers = {
+        "sqlite": "SqliteTotalCompiler",
+        "datafusion": "DataFusionTotalCompiler",
+        "postgres": "PostgresTotalCompiler",
+    }
+    return getattr(module, compilers[name])().written(rows)
 
 
 QUICK = {"add", "whole add", "not", "cast", "when", "twice"}
