@@ -343,8 +343,10 @@ def _with_equal_hashes(self, frame, columns, salt, into):
     return self.computed(frame, f"pmod(xxhash64({', '.join(columns)}), 7)", into)
 
 
-@pytest.mark.parametrize("limits", [(2, 9, 2), (3, 4, 3), (9, 9, 2)])
-@pytest.mark.parametrize("equal", [False, True])
+@pytest.mark.parametrize(
+    "limits", [(2, 9, 2), *(pytest.param(x, marks=pytest.mark.long) for x in [(3, 4, 3), (9, 9, 2)])]
+)
+@pytest.mark.parametrize("equal", [pytest.param(False, marks=pytest.mark.long), True])
 def test_rows_are_kept_by_windows_as_by_partials(spark_session, monkeypatch, limits, equal):
     """Medians and modes are the same by one pass over sorted rows and by partials that the rows are joined to.
 
