@@ -39,7 +39,7 @@ def clean(url):
 @pytest.fixture
 def urls(postgres_server):
     """The URL of each role, after both scripts of the page."""
-    roles, grants, _ = re.findall(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    roles, grants, _ = re.findall(r"```postgresql\n(.*?)```", PAGE.read_text(), re.DOTALL)
     clean(postgres_server)
     run(postgres_server, roles)
     urls = {name: postgres_server.replace("dpframe@", f"{name}@") for name in ("steward", "ana", "bo")}
@@ -313,7 +313,7 @@ def test_plain_sql_is_refused_or_named(urls):
 
 @pytest.mark.parametrize("lock", ["SELECT 1 FROM dpframe_budgets FOR UPDATE", "SELECT pg_advisory_lock(7305242117)"])
 def test_a_lock_that_is_held_is_refused_in_time_and_the_page_says_by_whom(urls, postgres_server, lock):
-    who = re.findall(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL)[-1]
+    who = re.findall(r"```postgresql\n(.*?)```", PAGE.read_text(), re.DOTALL)[-1]
     with psycopg.connect(urls["ana"].replace("+psycopg", "")) as plain:
         plain.execute(lock)
         with ThreadPoolExecutor(1) as pool:
