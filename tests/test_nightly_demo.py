@@ -81,7 +81,7 @@ def test_thirty_nights_with_a_kill_in_the_middle(folders, monkeypatch, capsys):
     killed(DAYS[14], folders)
     refused = run(DAYS[14], folders)
     assert refused.returncode == 1
-    assert "on_pending='retry'" in refused.stderr
+    assert "'retry' pays again" in refused.stderr
     again = run(DAYS[14], folders, "--retry")
     assert again.returncode == 0, again.stderr
     assert "measured again, which costs ρ = " in again.stderr
