@@ -40,7 +40,7 @@ FACTS = {
 }
 ELSEWHERE = {  # what an engine refuses of the walk's own expressions, with a part of the line to type
     **{(name, "matches"): "dp.protect(" for name in ("postgres", "sqlite", "spark")},
-    ("postgres", "zones"): "AT TIME ZONE",
+    ("postgres", "zones"): "store times without one",
     **{(name, "zones"): "table.mutate(" for name in ("sqlite", "datafusion")},
 }
 NO_QUESTIONS = {"set_budget", "set_memory", "content_hash", "on_release"}
