@@ -21,12 +21,9 @@ from dpframe.arrays import Floats, Integers
 from dpframe.release.auto.size_histograms import normal_below, normal_value
 
 _MOST = 6  # heaps of one histogram
-_SURE = (
-    4.0  # log-likelihood by which a heap is better than noise at any place: noise alone reaches it in e^-4 of all cases
-)
-_FURTHER = (
-    8.0  # of a further heap: one that is noise makes bounds as wide as the typed ones, one that is missed is small
-)
+# Log-likelihood by which a heap is better than noise at any place: noise alone reaches 4 in e^-4 of all cases. More is
+# asked of further heaps: one that is noise makes bounds as wide as the typed ones, one that is missed is small.
+_SURE, _FURTHER = 4.0, 8.0
 _SMALLEST = 0.3  # scale of the smallest heaps (bins)
 _WIDER = 1.35  # of the next scale
 _SKEWED: Floats = np.array([0.35, 0.6, 1.0, 1.7, 2.9])  # the scale above the top over that below it
