@@ -111,9 +111,9 @@ def explained(question: F, line: str = "dp.{}({})", typed: str | None = None) ->
     Traceback (most recent call last):
     dpframe.errors.WrongCall: n_unique: missing a required argument: 'column'. Type dp.n_unique('city').
     """
-    question = inspect.unwrap(question)
+    question = getattr(question, "__wrapped__", question)  # without its own door
     if (signature := _spelled_out(question)) != inspect.signature(question):
-        question.__signature__ = signature  # type: ignore[attr-defined]
+        question.__signature__ = signature  # type: ignore[union-attr]
     verb = question.__name__
     prefix = line.partition("(")[0]
     subject = verb if "{}" in prefix and not verb.startswith("__") else prefix
@@ -161,6 +161,32 @@ def _door(question: F, subject: str, advice: Callable[[], str] | None = None) ->
         raise refusal.with_traceback(None) from cause  # DPFRAME_TRACEBACK=full shows the way that led here
 
     return cast(F, checked)
+
+
+_BODIES: dict[Callable[..., Any], Callable[..., Any]] = {}
+
+
+def declared(method: F) -> F:
+    """A method of which this room has the signature and the words, and a higher one the body: see `body_of`."""
+    signature = inspect.signature(method)
+
+    @wraps(method)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs)
+        given.apply_defaults()
+        return _BODIES[method](*given.args, **given.kwargs)
+
+    return cast(F, _door(called, f".{method.__name__}"))
+
+
+def body_of(method: Callable[..., Any]) -> Callable[[F], F]:
+    """A decorator: this function is the body of a declared method. It gets each argument, also what nobody typed."""
+
+    def brought(body: F) -> F:
+        _BODIES[inspect.unwrap(method)] = body
+        return body
+
+    return brought
 
 
 def statistic(typed: str, elsewhere: str = "") -> Callable[[F], F]:

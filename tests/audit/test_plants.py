@@ -1755,7 +1755,7 @@ PLANTS = [
     ),
     Plant(
         "a refused release is charged",
-        account.Budget._within_limit,
+        account.BudgetAccount._within_limit,
         "if self._accountant.allows(total, self._limit):",
         "self._book._page.spent = total\n    if self._accountant.allows(total, self._limit):",
         a_refusal_spends,
@@ -1854,7 +1854,7 @@ PLANTS = [
     ),
     Plant(
         "half of it is charged",
-        account.Budget.charge,
+        account.BudgetAccount.charge,
         "charged = self._counted(",
         "price = Loss(price.exact_epsilon / 2, price.exact_delta)\n        charged = self._counted(",
         charged_wrongly,
@@ -1869,7 +1869,7 @@ PLANTS = [
     ),
     Plant(
         "failures are recorded, and nobody looks",
-        account.Budget.charge,
+        account.BudgetAccount.charge,
         "check_failures(page.failures)",
         "pass",
         a_cell_is_asked_for_again_and_again,
@@ -1989,7 +1989,7 @@ PLANTS = [
     ),
     Plant(
         "a budget serves any unit",
-        account.Budget._check_subject,
+        account.BudgetAccount._check_subject,
         "own is not None and own != subject",
         "False",
         units_are_mixed_up,

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from dpframe.api.frame import PrivateFrame
 from dpframe.api.query import Query
 from dpframe.api.settings import check_same_budget
-from dpframe.budget import offered
+from dpframe.budget import Budget, Loss
 from dpframe.engine import Table_co
-from dpframe.errors import InvalidArgument
+from dpframe.errors import InvalidArgument, WrongCall
 from dpframe.plan.steps import Concat
-from dpframe.release import Account, Batch, batch_of
-from dpframe.usage import door, explained, is_list
+from dpframe.release import Batch, batch_of
+from dpframe.usage import body_of, door, explained, is_list
 
 
 @door
@@ -43,9 +43,16 @@ def concat(frames: Iterable[PrivateFrame[Table_co]]) -> PrivateFrame[Table_co]:
     return first._then(Concat(first._step, tuple(frame._step for frame in more))) if more else first
 
 
-@offered("plan")
-def _batch(queries: Sequence[object], budget: Account, /, **price: Any) -> Batch:
-    """Several queries as one batch of a budget. `Budget.plan` calls this, and lists the errors."""
+@body_of(Budget.plan)
+def _planned(budget: Budget, typed: Iterable[object] | None, *, n: int | None, **price: Any) -> Batch | Loss:
+    """Several queries as one batch of a budget, or the price of each of n releases: see `Budget.plan`."""
+    if typed is None:
+        if n is None or price:
+            raise WrongCall(
+                "plan: missing a required argument: 'queries'. Type budget.plan([query, ...], epsilon=0.1)."
+            )
+        return budget.each(n)
+    queries = list(typed) if isinstance(typed, Iterable) else []
     if not queries or not isinstance(queries[0], Query):
         raise InvalidArgument("budget.plan([...]) takes queries, such as frame.count_units().")
     questions = []

@@ -1,13 +1,12 @@
 """Privacy budgets: losses, how they add up, and the account that is charged before any row is read."""
 
-from dpframe.budget.account import Budget
 from dpframe.budget.accountants import Accountant
 from dpframe.budget.adaptive import Normal
-from dpframe.budget.allowance import Allowance, PartBudget
+from dpframe.budget.allowance import Allowance, Forecast, PartBudget
+from dpframe.budget.budget import Budget
 from dpframe.budget.caps import NAMES as CAPS
 from dpframe.budget.caps import Cap, Caps
 from dpframe.budget.entries import PENDING, Charge, Entry, canonical, loss_json
-from dpframe.budget.forecast import Forecast
 from dpframe.budget.ledger import Ledger
 from dpframe.budget.losses import (
     Loss,
@@ -22,7 +21,6 @@ from dpframe.budget.names import fingerprint, is_text, user_name
 from dpframe.budget.periods_of_time import NamedPeriod, Periods, read_length, time_of
 from dpframe.budget.processes import patient
 from dpframe.budget.receipts import Page, Receipt, Standing, Stored
-from dpframe.budget.verbs import offered
 
 __all__ = [
     "CAPS",
@@ -50,7 +48,6 @@ __all__ = [
     "fingerprint",
     "is_text",
     "loss_json",
-    "offered",
     "patient",
     "read_delta",
     "read_epsilon",

@@ -1,15 +1,15 @@
-"""A budget: its limit, the loss that was spent, and the one function through which every charge passes."""
+"""The account of a budget, with the one function through which every charge passes."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, Self
 
-from dpframe.budget.accountants import Accountant, read_limit
+from dpframe.budget.accountants import Accountant
 from dpframe.budget.adaptive import Normal
-from dpframe.budget.caps import Cap, begun, enter, lines_of, read_caps
+from dpframe.budget.caps import Cap, enter, lines_of
 from dpframe.budget.earlier import (
     check_failures,
     ended,
@@ -30,9 +30,8 @@ from dpframe.budget.entries import (
     packed_statement,
     texts_of,
 )
-from dpframe.budget.exceeded import another_subject, exceeded, is_misnamed, second_budget, warn_of_weak
+from dpframe.budget.exceeded import another_subject, exceeded, is_misnamed, second_budget
 from dpframe.budget.losses import Loss, Terms
-from dpframe.budget.memory import MemoryBook
 from dpframe.budget.names import Payer, body_of, fingerprint, is_text, looked
 from dpframe.budget.parts import PartName, opened, raised
 from dpframe.budget.receipts import Book, Page, Receipt, Stored, Within
@@ -48,7 +47,7 @@ from dpframe.errors import (
 from dpframe.fields import FieldDict, Fields
 from dpframe.noise import bits
 from dpframe.safe_text import visible
-from dpframe.usage import BUDGET, PLAN, check_flags, explains, is_integer, warn
+from dpframe.usage import check_flags, is_integer, warn
 
 UNKNOWN_EVENT: Fields = {"class_name": "UnsupportedDpEvent", "fields": {}}
 
@@ -58,65 +57,31 @@ def now() -> dt.datetime:
     return dt.datetime.now(dt.UTC)
 
 
-@explains("dp.Budget({1})", BUDGET)
-@explains("budget.{}({})", PLAN)
-class Budget(BudgetState):
-    """A limit on the privacy loss of all releases together. The budget is in memory, for this process.
-
-    Input:  epsilon > 0 and delta in [0, 1), or rho > 0 and delta: the limit; accountant: how losses add up, "gdp" (the
-            better of two sums, of ε and of the μ² of Gaussian privacy; the usual one with ε and a δ), "basic" (ε and
-            δ), "zcdp" (ρ and δ), or "pld" (ε and δ, for batches); min_units: a public lower bound on the number of
-            units in the tables. It is used only for a warning, which compares δ with 1 / min_units; caps: the most that
-            one release, spender, day, week or month may cost, `dp.Caps(...)` or a dict of its arguments
-    Bound:  all releases that are charged here compose to at most the limit. The first charge binds the budget to one
-            unit and neighbour relation; the limit holds for these
-    Warns:  DpFrameWarning for a limit that protects little; see `dpframe.budget.exceeded`
-    Errors: InvalidPrice, UnsupportedOperation; at a release BudgetExceeded and BudgetMismatch, which spend nothing
-
-    A charge is made before any row is read, under a lock, and is never taken back. `dp.Ledger` keeps budgets that
-    survive the process.
-
-    >>> Budget(epsilon=1.0, delta=1e-6).remaining
-    Loss(epsilon=1.0, delta=1e-06)
-    """
-
-    _habits: ClassVar = dict.fromkeys(("left", "available", "balance", "rest"), "Type .remaining.")
-
-    def __init__(
-        self,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        rho: float | None = None,
-        accountant: str | None = None,
-        *,
-        min_units: int | None = None,
-        caps: Any = None,
-    ) -> None:
-        adds_up, limit = read_limit(epsilon, delta, rho, accountant)
-        warn_of_weak(limit, min_units, "dp.Budget({})")
-        self._open(adds_up, limit, MemoryBook(adds_up, limit, now(), begun(read_caps(caps, adds_up.terms))))
+class BudgetAccount(BudgetState):
+    """The half of a budget that is charged. `Budget` adds how one is made and divided, and what is asked with it."""
 
     def _open(self, accountant: Accountant, limit: Loss, book: Book, payer: Payer = Payer()) -> None:  # noqa: B008
         self._accountant, self._limit, self._book, self._payer = accountant, limit, book, payer
 
     @classmethod
-    def kept_in(cls, book: Book, accountant: Accountant, limit: Loss, payer: Payer) -> Budget:
+    def kept_in(cls, book: Book, accountant: Accountant, limit: Loss, payer: Payer) -> Self:
         """A budget whose entries are in another book, such as that of a ledger."""
         budget = cls.__new__(cls)
         budget._open(accountant, limit, book, payer)
         return budget
 
-    def for_spender(self, spender: str | None, purpose: str | None = None) -> Budget:
+    def for_spender(self, spender: str | None, purpose: str | None = None) -> Self:
         """The same budget, where one spender spends all that is charged, for a purpose. Nothing proves who it is."""
         typed = Payer.of(spender, purpose)
         payer = Payer(typed.spender or self._payer.spender, typed.purpose or self._payer.purpose)
-        return Budget.kept_in(self._book, self._accountant, self._limit, payer)
+        return self.kept_in(self._book, self._accountant, self._limit, payer)
 
     @property
     def caps(self) -> list[Cap]:
         """Each cap with what is spent of it now, and when it begins anew; that of spenders once for each spender.
 
-        >>> [(cap.cap, cap.most, cap.spent) for cap in Budget(epsilon=5, caps={"release": 0.5}).caps]
+        >>> import dpframe as dp
+        >>> [(cap.cap, cap.most, cap.spent) for cap in dp.Budget(epsilon=5, caps={"release": 0.5}).caps]
         [('release', 'ε = 0.5', Loss(epsilon=0.0, delta=0.0))]
         """
         state = self._book.caps()
@@ -328,7 +293,8 @@ class Budget(BudgetState):
                 charge
         Errors: InvalidArgument if there is no charge of this name or number, or if it is not pending
 
-        >>> Budget(epsilon=1).resolve("visits 11")
+        >>> import dpframe as dp
+        >>> dp.Budget(epsilon=1).resolve("visits 11")
         Traceback (most recent call last):
         dpframe.errors.InvalidArgument: resolve: no release 'visits 11' was charged to this budget. None is pending.
         """
@@ -359,7 +325,8 @@ class Budget(BudgetState):
         Output: the number of failures that this acknowledges; if there are none, nothing is written
         Errors: InvalidArgument, LedgerError
 
-        >>> Budget(epsilon=1).acknowledge_failures()
+        >>> import dpframe as dp
+        >>> dp.Budget(epsilon=1).acknowledge_failures()
         0
         """
         if by is not None and not is_text(by):

@@ -12,15 +12,24 @@ from dpframe.budget.earlier import priced
 from dpframe.budget.entries import Charge, Entry, Failures, line_of, price_of
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.receipts import Book, Standing
-from dpframe.budget.verbs import Verbs
-from dpframe.usage import read_whole
+from dpframe.usage import Hints, read_whole
 
 _STATUS = {"result": "released", "failure": "failed", "lost": "lost"}
 _NO_RELEASE = {"opens": "open", "gives": "given"}
 
 
-class BudgetState(Verbs):
+INNER = frozenset(  # of budgets, shares and allowances: what releases and ledgers use
+    (
+        *("charge", "check_subject", "each", "entries", "fail", "failures", "kept", "kept_in", "one_by_one"),
+        *("open", "part", "partition", "sizes", "standing", "store", "terms"),
+    )
+)
+
+
+class BudgetState(Hints):
     """The readable half of a budget: what its book says. `Budget` adds the methods that write into it."""
+
+    _inner = INNER
 
     _accountant: Accountant
     _limit: Loss

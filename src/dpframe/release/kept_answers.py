@@ -8,13 +8,13 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 import polars as pl
 
-from dpframe.budget import Budget, Loss, Stored, is_text, offered
+from dpframe.budget import Budget, Loss, Stored, is_text
 from dpframe.engine import Kind, as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.fields import FieldDict, Fields
 from dpframe.release.shown import Exports, Release, Report, completed
 from dpframe.release.stored import unpacked
-from dpframe.usage import nearest
+from dpframe.usage import body_of, nearest
 
 _MARGINS = (("every column", "shown where the question is released again under this name, for free"),)
 
@@ -129,7 +129,7 @@ class KeptAnswer(Exports):
         return [self._statement[key] for key in ("test", "corrects", "superseded") if key in self._statement]
 
 
-@offered("answer")
+@body_of(Budget.answer)
 def answer(budget: Budget, name: object) -> Any:
     """The stored answer of a name; see `Budget.answer`."""
     receipt = budget.kept(name) if isinstance(name, str) else None

@@ -1,6 +1,7 @@
 """Allowances: parts of a budget that are paid in advance, and what is moved between them."""
 
+from dpframe.budget.allowance.forecast import Forecast, forecast
 from dpframe.budget.allowance.pace import AllowanceRecord, Pace
-from dpframe.budget.allowance.purse import Allowance, PartBudget
+from dpframe.budget.allowance.purse import Allowance, PartBudget, allocate
 
-__all__ = ["Allowance", "AllowanceRecord", "Pace", "PartBudget"]
+__all__ = ["Allowance", "AllowanceRecord", "Forecast", "Pace", "PartBudget", "allocate", "forecast"]

@@ -37,7 +37,9 @@ def holder_of(opening: Entry, role: str | None) -> str | None:
     return holder
 
 
-def move(budget: account.Budget, one: Entry, other: Entry, *, epsilon: object, delta: object, rho: object) -> Loss:
+def move(
+    budget: account.BudgetAccount, one: Entry, other: Entry, *, epsilon: object, delta: object, rho: object
+) -> Loss:
     """Move a part of one allowance to another; see `Allowance.transfer`."""
     if one.number == other.number:
         raise InvalidArgument("transfer: this is the same allowance.")
@@ -63,7 +65,7 @@ def move(budget: account.Budget, one: Entry, other: Entry, *, epsilon: object, d
     return amount
 
 
-def close(budget: account.Budget, opening: Entry) -> Loss:
+def close(budget: account.BudgetAccount, opening: Entry) -> Loss:
     """End an allowance; see `Allowance.close`."""
     with budget._book.write() as page:
         record = AllowanceRecord.on(page, opening)
@@ -79,7 +81,7 @@ def close(budget: account.Budget, opening: Entry) -> Loss:
 
 
 def _move(
-    budget: account.Budget,
+    budget: account.BudgetAccount,
     page: Page,
     record: AllowanceRecord,
     amount: Loss,
@@ -109,7 +111,7 @@ def _move(
     page.append("transfer", receives, at)
 
 
-def _share(budget: account.Budget, record: AllowanceRecord) -> Share:
+def _share(budget: account.BudgetAccount, record: AllowanceRecord) -> Share:
     """The part of a budget that is counted for an allowance."""
     share = Share.of(budget._accountant, record.opening)
     for entry in record.entries:

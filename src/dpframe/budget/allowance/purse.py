@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any, Self
 
 from dpframe.budget import account
+from dpframe.budget.allowance.forecast import Forecast, forecast
 from dpframe.budget.allowance.moves import close, holder_of, move
 from dpframe.budget.allowance.pace import AllowanceRecord, Pace, planned, read_pace, read_start
 from dpframe.budget.entries import Charge, Entry, texts_of
@@ -18,7 +19,7 @@ from dpframe.budget.names import is_text
 from dpframe.budget.parts import PartName
 from dpframe.budget.periods_of_time import Periods, read_zone
 from dpframe.budget.receipts import Page, Receipt, Stored
-from dpframe.budget.verbs import INNER, Forecasts, offered
+from dpframe.budget.standing import INNER
 from dpframe.errors import InvalidArgument, InvalidPrice
 from dpframe.fields import Fields
 from dpframe.safe_text import visible
@@ -60,7 +61,7 @@ class PaidBy(Hints):
 
     _inner = INNER
 
-    _budget: account.Budget
+    _budget: account.BudgetAccount
 
     @property
     def name(self) -> str | None:
@@ -89,7 +90,7 @@ class PaidBy(Hints):
 class PartBudget(PaidBy):
     """A budget for one part of a partition. A charge costs the rise of the largest loss of a part, times `groups`."""
 
-    def __init__(self, budget: account.Budget, partition: str, key: str) -> None:
+    def __init__(self, budget: account.BudgetAccount, partition: str, key: str) -> None:
         self._budget, self._part = budget, PartName(partition, key)
 
     @property
@@ -140,7 +141,7 @@ class Allowance(PaidBy):
     budget when it was made. `tonight` is the unspent part of this night.
     """
 
-    def __init__(self, budget: account.Budget, opening: Entry) -> None:
+    def __init__(self, budget: account.BudgetAccount, opening: Entry) -> None:
         self._budget, self._opening, self._pace = budget, opening, Pace.of(opening)
 
     @property
@@ -237,9 +238,9 @@ class Allowance(PaidBy):
         """
         return close(self._budget, self._opening)
 
-    def forecast(self) -> Forecasts:
+    def forecast(self) -> Forecast:
         """Forecast of the day on which the allowance is spent; see `Budget.forecast`."""
-        return self._budget.forecast()
+        return forecast(self._budget)
 
     def __repr__(self) -> str:
         pace, record = self._pace, self._record
@@ -251,15 +252,14 @@ class Allowance(PaidBy):
         return f"Allowance({record.limit} over {parts}; spent {record.spent}{end})"
 
 
-def _opened(budget: account.Budget, name: str | None) -> Entry | None:
+def _opened(budget: account.BudgetAccount, name: str | None) -> Entry | None:
     """The charge of this name that opened an allowance."""
     charges = [] if name is None else budget.entries(name)
     return next((e for e in charges if e.allowance is not None), None)
 
 
-@offered("allocate")
 def allocate(
-    budget: account.Budget,
+    budget: account.BudgetAccount,
     per: object,
     nights: object,
     *,

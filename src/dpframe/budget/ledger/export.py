@@ -8,7 +8,7 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 
-from dpframe.budget.account import Budget
+from dpframe.budget.budget import Budget
 from dpframe.budget.entries import Entry, canonical, loss_json, statement_of
 from dpframe.errors import InvalidArgument
 from dpframe.fields import FieldDict, Fields

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpframe.budget import account
 from dpframe.budget.accountants import accountant_named, read_limit
+from dpframe.budget.budget import Budget
 from dpframe.budget.caps import begun, changed, read_caps, replaced
 from dpframe.budget.entries import GENESIS, Charge, Entry, as_read_now, canonical, loss_of, sealed, texts_of
 from dpframe.budget.exceeded import no_budget, read_min_units, warn_of_weak
@@ -98,7 +99,7 @@ class Ledger(Hints):
         spender: str | None = None,
         purpose: str | None = None,
         create: bool = False,
-    ) -> account.Budget:
+    ) -> Budget:
         """Make a budget of this name, or open it again. To open it, the name is enough.
 
         Input:  name; epsilon and delta, or rho and delta, accountant, min_units and caps as in `dp.Budget`; spender:
@@ -140,7 +141,7 @@ class Ledger(Hints):
         from dpframe.budget.ledger.book import LedgerBook
 
         book = LedgerBook(self._store, name, self._witness, self._skew, again)
-        return account.Budget.kept_in(book, accountant_named(kind), limit, who)
+        return Budget.kept_in(book, accountant_named(kind), limit, who)
 
     def change_caps(self, budget: str, caps: Any, by: str, *, keep: bool = False) -> None:
         """Change the caps of a budget, for all who charge it. The ledger records the new ones, when, and by whom.
@@ -443,7 +444,7 @@ def _check_caps(name: str, now: Any, typed: FieldDict | None) -> None:
 
 def _reopened(
     where: Any, witness: Any, timeout: float, skew: dt.timedelta, name: str, spender: str | None, purpose: str | None
-) -> account.Budget:
+) -> Budget:
     """The budget of an unpickled object, in another process."""
     ledger = Ledger(where, witness=witness, create=False, timeout=timeout, clock_skew=skew)
     return ledger.budget(name, spender=spender, purpose=purpose)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpframe.budget import Budget, offered
+from dpframe.budget import Budget
 from dpframe.errors import InvalidArgument
 from dpframe.plan import check_names
 from dpframe.release.kinds.series.calendar import Calendar
 from dpframe.release.kinds.series.series import Series
 from dpframe.release.kinds.series.settings import Settings
-from dpframe.usage import check_flags
+from dpframe.usage import body_of, check_flags
 
 
-@offered("series")
+@body_of(Budget.series)
 def open_series(
     budget: Budget,
     name: str,

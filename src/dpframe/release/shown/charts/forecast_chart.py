@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import polars as pl
 
-from dpframe.budget import Forecast, offered
+from dpframe.budget import Forecast
 from dpframe.drawing import Chart, altair
 from dpframe.errors import UnsupportedOperation
 from dpframe.release.shown.charts.look import GREY, NOISE, SERIES, TINTS, Heading, Look, drawn
+from dpframe.usage import body_of
 
 _HIGH = 160  # pixels of each budget
 _KINDS = {"spent": SERIES[0], "planned": TINTS[0], "expected": NOISE}
 _LINES = ("Up to the dashed line a budget pays.", "Planned: by allowances. Expected: at the pace of the last days.")
 
 
-@offered("forecast chart")
+@body_of(Forecast.plot)
 def forecast_chart(forecast: Forecast) -> Chart:
     """An area for each budget and allowance, with a line at its limit. Errors: UnsupportedOperation without Altair."""
     alt, look = altair(), Look()

@@ -1,96 +1,23 @@
-"""Methods of a budget that are implemented in other rooms, which register their functions here, and what they return.
+"""A budget, as people make it: its limit, and all that is asked with it.
 
-What they return has its class in the rooms above; its protocol here is for type checkers and editors.
+Batches, series and stored answers are declared here, and their bodies stand in the rooms that know queries.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, Self, TypeVar, runtime_checkable
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import polars as pl
 
+from dpframe.budget.account import BudgetAccount, now
+from dpframe.budget.accountants import read_limit
+from dpframe.budget.allowance import Allowance, Forecast, allocate, forecast
+from dpframe.budget.caps import begun, read_caps
+from dpframe.budget.exceeded import warn_of_weak
 from dpframe.budget.losses import Loss
-from dpframe.errors import WrongCall
-from dpframe.usage import Hints
-
-_OFFERED: dict[str, Callable[..., Any]] = {}
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def offered(verb: str) -> Callable[[F], F]:
-    """Register the function that implements a method of a budget."""
-
-    def register(function: F) -> F:
-        _OFFERED[verb] = function
-        return function
-
-    return register
-
-
-def registered(verb: str) -> Callable[..., Any]:
-    """The function that is registered for a method."""
-    return _OFFERED[verb]
-
-
-@runtime_checkable
-class Forecasts(Protocol):
-    """Forecasts of a budget and its allowances: see `dpframe.budget.Forecast`."""
-
-    table: pl.DataFrame
-    words: tuple[str, ...]
-    lasts: dict[str, dt.date | None]
-
-    def plot(self) -> Any:
-        """A chart of the spent and the expected loss."""
-        ...
-
-
-@runtime_checkable
-class Allotted(Protocol):
-    """A part of a budget, divided over periods, which pays for releases: see `dpframe.budget.Allowance`."""
-
-    @property
-    def limit(self) -> Loss:
-        """The largest loss of all releases of all periods together."""
-        ...
-
-    @property
-    def share(self) -> Loss:
-        """The part of one period."""
-        ...
-
-    @property
-    def spent(self) -> Loss:
-        """The loss of all releases so far."""
-        ...
-
-    @property
-    def remaining(self) -> Loss:
-        """The part that may still be spent now."""
-        ...
-
-    @property
-    def tonight(self) -> Loss:
-        """The unspent part of this period."""
-        ...
-
-    def for_spender(self, spender: str | None, purpose: str | None = None) -> Self:
-        """The same, where one spender spends all that is charged."""
-        ...
-
-    def transfer(self, to: Any, epsilon: Any = None, delta: Any = None, rho: Any = None) -> Loss:
-        """Move a part of what may be spent now to another allowance of the same budget."""
-        ...
-
-    def close(self) -> Loss:
-        """End it, and return what is left to the budget."""
-        ...
-
-    def forecast(self) -> Forecasts:
-        """Forecast of the day on which it is spent."""
-        ...
+from dpframe.budget.memory import MemoryBook
+from dpframe.usage import BUDGET, PLAN, declared, explains
 
 
 @runtime_checkable
@@ -143,23 +70,45 @@ class PeriodTotals(Protocol):
         ...
 
 
-INNER = frozenset(  # of budgets, shares and allowances: what releases and ledgers use
-    (
-        *("charge", "check_subject", "each", "entries", "fail", "failures", "kept", "kept_in", "one_by_one"),
-        *("open", "part", "partition", "sizes", "standing", "store", "terms"),
-    )
-)
+@explains("dp.Budget({1})", BUDGET)
+@explains("budget.{}({})", PLAN)
+class Budget(BudgetAccount):
+    """A limit on the privacy loss of all releases together. The budget is in memory, for this process.
 
+    Input:  epsilon > 0 and delta in [0, 1), or rho > 0 and delta: the limit; accountant: how losses add up, "gdp" (the
+            better of two sums, of ε and of the μ² of Gaussian privacy; the usual one with ε and a δ), "basic" (ε and
+            δ), "zcdp" (ρ and δ), or "pld" (ε and δ, for batches); min_units: a public lower bound on the number of
+            units in the tables. It is used only for a warning, which compares δ with 1 / min_units; caps: the most that
+            one release, spender, day, week or month may cost, `dp.Caps(...)` or a dict of its arguments
+    Bound:  all releases that are charged here compose to at most the limit. The first charge binds the budget to one
+            unit and neighbour relation; the limit holds for these
+    Warns:  DpFrameWarning for a limit that protects little; see `dpframe.budget.exceeded`
+    Errors: InvalidPrice, UnsupportedOperation; at a release BudgetExceeded and BudgetMismatch, which spend nothing
 
-class Verbs(Hints):
-    """The methods of a budget whose functions are registered."""
+    A charge is made before any row is read, under a lock, and is never taken back. `dp.Ledger` keeps budgets that
+    survive the process.
 
-    _inner = INNER
+    >>> Budget(epsilon=1.0, delta=1e-6).remaining
+    Loss(epsilon=1.0, delta=1e-06)
+    """
 
-    def each(self, number: int) -> Any:
-        """The price of each of so many equal releases."""
-        raise NotImplementedError
+    _habits: ClassVar = dict.fromkeys(("left", "available", "balance", "rest"), "Type .remaining.")
 
+    def __init__(
+        self,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        rho: float | None = None,
+        accountant: str | None = None,
+        *,
+        min_units: int | None = None,
+        caps: Any = None,
+    ) -> None:
+        adds_up, limit = read_limit(epsilon, delta, rho, accountant)
+        warn_of_weak(limit, min_units, "dp.Budget({})")
+        self._open(adds_up, limit, MemoryBook(adds_up, limit, now(), begun(read_caps(caps, adds_up.terms))))
+
+    @declared
     def plan(self, queries: Iterable[Any] | None = None, *, n: int | None = None, **price: Any) -> Any:
         """Price several queries together before any of them runs, to release them as one batch.
 
@@ -182,14 +131,9 @@ class Verbs(Hints):
         >>> rows.table.columns, spend.table.columns, budget.spent
         (['count'], ['spend'], Loss(epsilon=0.5, delta=0.0))
         """
-        if n is not None and not price and queries is None:
-            return self.each(n)
-        if queries is None:
-            raise WrongCall(
-                "plan: missing a required argument: 'queries'. Type budget.plan([query, ...], epsilon=0.1)."
-            )
-        return registered("plan")(list(queries) if isinstance(queries, Iterable) else [], self, **price)
+        raise NotImplementedError
 
+    @declared
     def series(
         self,
         name: str,
@@ -221,21 +165,7 @@ class Verbs(Hints):
                 to the noise that the first one bought: one unit moves no total further
         Errors: InvalidArgument, InvalidPrice, DeltaRequired; nothing is spent here
         """
-        opened: PeriodTotals = registered("series")(
-            self,
-            name,
-            every,
-            horizon,
-            unit_periods=unit_periods,
-            enforce=enforce,
-            start=start,
-            on=on,
-            noise=noise,
-            epsilon=epsilon,
-            delta=delta,
-            rho=rho,
-        )
-        return opened
+        raise NotImplementedError
 
     def allocate(
         self,
@@ -250,7 +180,7 @@ class Verbs(Hints):
         name: str = "nightly",
         periods: int | None = None,
         zone: str | None = None,
-    ) -> Allotted:
+    ) -> Allowance:
         """Divide a part of this budget over a number of nights, or of periods: `allocate("1mo", 12, epsilon=2)`.
 
         A name without nights is a part that may be spent at any time: `allocate(name="bo", epsilon=1)`. A name alone
@@ -268,7 +198,7 @@ class Verbs(Hints):
                 night then has less noise: see `dpframe.budget.allowance.planned`
         Errors: InvalidArgument, InvalidPrice, BudgetExceeded; ReleaseMismatch if the name has another allowance
         """
-        allotted: Allotted = registered("allocate")(
+        return allocate(
             self,
             per,
             nights,
@@ -281,8 +211,8 @@ class Verbs(Hints):
             start=start,
             name=name,
         )
-        return allotted
 
+    @declared
     def answer(self, name: str) -> Any:
         """The stored answer of a release, by its name alone: for free, without the table or the question.
 
@@ -299,9 +229,8 @@ class Verbs(Hints):
         >>> budget.answer("rows").to_polars().equals(out.to_polars())
         True
         """
-        return registered("answer")(self, name)
+        raise NotImplementedError
 
-    def forecast(self) -> Forecasts:
+    def forecast(self) -> Forecast:
         """Forecast of this budget and its allowances, as sentences, `.table` and `.plot()`."""
-        told: Forecasts = registered("forecast")(self)
-        return told
+        return forecast(self)

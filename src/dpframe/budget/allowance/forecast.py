@@ -12,13 +12,12 @@ from typing import Any, NamedTuple, TypeVar
 import polars as pl
 
 from dpframe.budget import account
-from dpframe.budget.account import Budget
-from dpframe.budget.allowance import AllowanceRecord
+from dpframe.budget.allowance.pace import AllowanceRecord
 from dpframe.budget.entries import Entry, loss_of, price_of
 from dpframe.budget.losses import Loss
 from dpframe.budget.periods_of_time import NamedPeriod
-from dpframe.budget.verbs import offered, registered
 from dpframe.safe_text import visible
+from dpframe.usage import declared
 
 _DAY = dt.timedelta(days=1)
 _LONGEST = 3660  # the longest forecast (days)
@@ -59,9 +58,9 @@ class Forecast:
     words: tuple[str, ...]
     lasts: dict[str, dt.date | None]
 
+    @declared
     def plot(self) -> Any:
         """A chart (Altair) of the spent and the expected loss, day by day, up to the limit."""
-        return registered("forecast chart")(self)
 
     def __repr__(self) -> str:
         return "\n".join(map(visible, self.words))
@@ -75,8 +74,7 @@ def _size(loss: Loss) -> float:
     return float(loss.exact_epsilon if loss.exact_rho is None else loss.exact_rho)
 
 
-@offered("forecast")
-def forecast(budget: Budget) -> Forecast:
+def forecast(budget: account.BudgetAccount) -> Forecast:
     """The forecast of a budget; see `Budget.forecast`."""
     limit, at = budget.limit, account.now()
     charged: list[tuple[dt.datetime, Loss, bool, str | None]] = []
