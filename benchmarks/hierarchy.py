@@ -20,7 +20,8 @@ import polars as pl
 
 import dpframe as dp
 from dpframe.errors import DpFrameWarning
-from dpframe.theory.formulas.hierarchies import Levels, normal_shares, pure_shares
+from dpframe.theory.formulas.hierarchies import normal_shares, pure_shares
+from dpframe.theory.formulas.trees import Levels
 
 GIB = 2**20 if sys.platform != "darwin" else 2**30  # of what the system calls the largest memory
 RELEASES = 20  # of marginals

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.optimize import linprog
 
-from dpframe.theory.formulas.hierarchies import Levels
+from dpframe.theory.formulas.trees import Levels
 
 
 def table_equations(height, width, there=None, groups=None):

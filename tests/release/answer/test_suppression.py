@@ -18,7 +18,7 @@ from dpframe.release.answer.hidden_tables import _Lines, hidden_in_table
 from dpframe.release.answer.rounding import rounded_table
 from dpframe.release.answer.table_lines import TableLines, with_margins
 from dpframe.release.kinds.hierarchy.agreeing import Agreeing, whole_levels
-from dpframe.theory.formulas.hierarchies import Levels
+from dpframe.theory.formulas.trees import Levels
 from hidden_numbers import (
     random_groups,
     random_table,

@@ -9,8 +9,8 @@ import pytest
 
 from dpframe.errors import InvalidArgument
 from dpframe.theory.formulas.error import log_concave_error, normal_error, unimodal_error
-from dpframe.theory.formulas.hierarchies import Levels, normal_shares, pure_shares
-from dpframe.theory.formulas.trees import Forest
+from dpframe.theory.formulas.hierarchies import normal_shares, pure_shares
+from dpframe.theory.formulas.trees import Forest, Levels
 
 ONE = Fraction(1)
 

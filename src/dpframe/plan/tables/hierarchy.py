@@ -20,8 +20,9 @@ from dpframe.plan.question import Question
 from dpframe.plan.statistics import Formula, ReleasedColumn
 from dpframe.plan.totals import Total, check_squares
 from dpframe.plan.types import Scalar
-from dpframe.theory.formulas.hierarchies import Levels, normal_shares, pure_shares
+from dpframe.theory.formulas.hierarchies import normal_shares, pure_shares
 from dpframe.theory.formulas.sensitivity import Sensitivity, node_limits, row_counts, row_sums
+from dpframe.theory.formulas.trees import Levels
 
 _TOTAL = "total"  # the name of the level above all columns
 

@@ -15,7 +15,7 @@ import numpy as np
 from dpframe.arrays import Booleans, Floats, Integers
 from dpframe.errors import InvalidArgument
 from dpframe.plan import real
-from dpframe.theory.formulas.hierarchies import Levels
+from dpframe.theory.formulas.trees import Levels
 
 _MARK = "*"  # marks a number that is hidden to protect a small one, unless another mark was typed
 

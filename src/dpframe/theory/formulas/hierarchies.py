@@ -3,7 +3,7 @@
 The leaves of the tree are cells of a table, such as communes. Level j has n_j nodes, from one root (j = 0) down to the
 leaves (j = L). The total of a node is the sum over its leaves. Every node of level j is measured once, with independent
 noise of variance s_j. The estimates are those of `theory.formulas.trees`: two passes of least squares, for any degrees
-and variances. Here the passes run on whole levels, as arrays, since a hierarchy may have millions of leaves.
+and variances.
 
 Privacy. Let one unit move the totals of level j by a vector Δ_j with |Δ_j|₂² <= π_j and |Δ_j|₁ <= ℓ_j (see
 `theory.formulas.sensitivity.grouped.node_limits` for what limits on rows and groups say of a level). All levels
@@ -58,156 +58,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 
-from dpframe.arrays import Floats, Integers, WideIntegers
-from dpframe.errors import InvalidArgument
-from dpframe.theory.formulas.trees import moved_parts
-
-
-@dataclass(frozen=True, eq=False)
-class Levels:
-    """A tree, level by level. Nodes are in such an order that the children of a node follow one another.
-
-    Input:  first: for each level but the last, an array with the place of each node's first child in the next level;
-            leaves: how many nodes the last level has. The first level is the root alone
-    Errors: InvalidArgument
-
-    Two regions, with one and with two districts:
-
-    >>> tree = Levels((np.array([0]), np.array([0, 1])), 3)
-    >>> tree.sizes, tree.most_leaves
-    ((1, 2, 3), (3, 2, 1))
-    """
-
-    first: tuple[Integers, ...]
-    leaves: int
-
-    def __post_init__(self) -> None:
-        below = [len(first) for first in self.first[1:]] + [self.leaves]
-        for level, (first, size) in enumerate(zip(self.first, below, strict=True)):
-            rising = len(first) > 0 and first[0] == 0 and first[-1] < size and bool(np.all(np.diff(first) > 0))
-            if not rising or (level == 0 and len(first) != 1):
-                raise InvalidArgument("Levels: one root, and each node has at least one child in the next level.")
-
-    @cached_property
-    def sizes(self) -> tuple[int, ...]:
-        """Number of nodes of each level, from the root."""
-        return (*(len(first) for first in self.first), self.leaves)
-
-    @cached_property
-    def children(self) -> tuple[Integers, ...]:
-        """Number of children of each node, for each level but the last."""
-        return tuple(np.diff(np.append(first, size)) for first, size in zip(self.first, self.sizes[1:], strict=True))
-
-    @cached_property
-    def most_leaves(self) -> tuple[int, ...]:
-        """For each level the largest number of leaves below a node."""
-        counts = [np.ones(self.leaves, np.int64)]
-        for first in reversed(self.first):
-            counts.append(np.add.reduceat(counts[-1], first))
-        return tuple(int(count.max()) for count in reversed(counts))
-
-    @property
-    def mean_leaves(self) -> tuple[float, ...]:
-        """For each level the mean number of leaves below a node, N_j."""
-        return tuple(self.leaves / size for size in self.sizes)
-
-    def up(self, values: WideIntegers | Floats, level: int) -> np.ndarray:
-        """Sums over the children of the nodes of a level; `values` has a row for each node of the next level."""
-        return np.add.reduceat(values, self.first[level], axis=0)
-
-    def down(self, values: np.ndarray, level: int) -> np.ndarray:
-        """The value of the parent, for each node of the level below `level`."""
-        return np.repeat(values, self.children[level], axis=0)
-
-    def totals(self, leaves: WideIntegers) -> list[WideIntegers]:
-        """Exact totals of the nodes of all levels, from the root. They are Python integers where int64 might wrap."""
-        largest = max((int(np.abs(leaves).max(initial=0))), 1) if leaves.dtype != object else 2**63
-        totals = [leaves if largest * self.leaves < 2**62 else leaves.astype(object)]
-        for level in range(len(self.first) - 1, -1, -1):
-            totals.append(self.up(totals[-1], level))
-        return totals[::-1]
-
-    # Least squares
-
-    def _from_below(self, variances: Sequence[float]) -> tuple[list[Floats], list[Floats]]:
-        """For each node, from its own subtree alone: variance of its estimate, and of the sum of its children's."""
-        own, under = [np.full(self.leaves, variances[-1])], [np.zeros(0)]
-        for level in range(len(self.first) - 1, -1, -1):
-            total, variance = self.up(own[-1], level), variances[level]
-            under.append(total)
-            own.append(total if math.isinf(variance) else total * variance / (total + variance))
-        return own[::-1], under[::-1]
-
-    def variances(self, variances: Sequence[float]) -> list[Floats]:
-        """The variance of the estimate of each node, level by level from the root.
-
-        Input:  variances: of the noise of each level, infinite for a level that is not measured
-        Output: for each level an array over its nodes, in the unit of the input
-        Bound:  exact. Let a node's estimate have variance f, its children's own estimates u_c with sum U. A child's
-                estimate is its own one plus u_c/U times the difference between the node's final estimate and the sum of
-                its children's, so its variance is u_c - u_c²/U + (u_c/U)² f
-        Source: `theory.formulas.trees.Forest`, whose passes these are
-
-        >>> Levels((np.array([0]),), 2).variances([1.0, 1.0])
-        [array([0.66666667]), array([0.66666667, 0.66666667])]
-        """
-        own, under = self._from_below(variances)
-        result = [own[0]]
-        for level in range(len(self.first)):
-            part = own[level + 1] / self.down(under[level], level)
-            result.append(own[level + 1] * (1 - part) + part**2 * self.down(result[level], level))
-        return result
-
-    def reach(self, variances: Sequence[float], steps: Sequence[float]) -> list[Floats]:
-        """Error of each node's estimate if every measurement of level j is off by at most steps[j].
-
-        Bound:  the triangle inequality along the passes of `estimates`, whose weights are not negative
-        """
-        values = [np.full((size, 1), float(step)) for size, step in zip(self.sizes, steps, strict=True)]
-        return [level.ravel() for level in self._passed(values, variances, 1)]
-
-    def estimates(self, noisy: Sequence[Floats], variances: Sequence[float]) -> list[Floats]:
-        """Least-squares estimates of all totals, which add up from level to level but for the rounding of floats.
-
-        Input:  noisy: for each level an array of its nodes by any number of columns (ignored for a level that is not
-                measured); variances: as in `variances`
-        Output: arrays of these shapes
-        Bound:  the best linear unbiased estimates, see `theory.formulas.trees.Forest.estimates`
-
-        >>> [level.ravel().tolist() for level in Levels((np.array([0]),), 2).estimates(
-        ...     [np.array([[36.0]]), np.array([[10.0], [20.0]])], [1.0, 1.0])]
-        [[34.0], [12.0, 22.0]]
-        """
-        return self._passed([np.asarray(level, np.float64) for level in noisy], variances, -1)
-
-    def _passed(self, values: Sequence[Floats], variances: Sequence[float], sign: int) -> list[Floats]:
-        """The passes of least squares: up, a node with the sum of its children; down, what the two differ by.
-
-        With `sign` 1 the sum of the two goes down, in place of their difference.
-        """
-        own, under = self._from_below(variances)
-        best, sums = [values[-1]], [np.zeros(0)]
-        for level in range(len(self.first) - 1, -1, -1):
-            total = self.up(best[-1], level)
-            weight = _weight(under[level], variances[level])[:, None]
-            sums.append(total)
-            best.append(total if math.isinf(variances[level]) else total + weight * (values[level] - total))
-        best, sums = best[::-1], sums[::-1]
-        for level in range(len(self.first)):
-            part = own[level + 1] / self.down(under[level], level)
-            best[level + 1] = best[level + 1] + part[:, None] * self.down(best[level] + sign * sums[level], level)
-        return best
-
-
-def _weight(under: Floats, variance: float) -> Floats:
-    """The weight of a node's own measurement beside the sum of its children's estimates."""
-    return np.zeros_like(under) if math.isinf(variance) else under / (under + variance)
+from dpframe.theory.formulas.trees import Levels, moved_parts
 
 
 def normal_shares(tree: Levels, squares: Sequence[Fraction]) -> tuple[Fraction, ...]:

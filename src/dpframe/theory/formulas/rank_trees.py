@@ -21,7 +21,7 @@ from dpframe.arrays import Array, Integers
 from dpframe.noise import float_up, root_up
 from dpframe.theory.formulas.error import normal_error, unimodal_error
 from dpframe.theory.formulas.loss import PRIOR, rank_terms
-from dpframe.theory.formulas.trees import moved_parts
+from dpframe.theory.formulas.trees import Levels, moved_parts
 
 _MOST_CHILDREN = 64
 
@@ -94,7 +94,7 @@ class RankTree:
                 b_j - 1, f is uniform on [0, 1] and so is s, so its mean is u_(j+1)·(b_j - 1)/6. The rank q of the
                 quantile counts too: its error is (rows below) - q·(all rows), so the root adds u_0·(s - q)², in the
                 mean u_0/6 for a uniform q. The terms of different levels are independent
-        Source: `theory.formulas.trees.Forest.variance`, whose recursion this is for equal degrees; the mean is ours
+        Source: `theory.formulas.trees.Levels.sum_variances`, here for equal degrees; the mean is ours
         """
         own = _own(self.degrees, self.relative)
         return math.sqrt(_mean_square(self.degrees, own))
@@ -132,24 +132,11 @@ class RankTree:
                 one unit of these numbers; square: variance of the noise with all of the price on one number (units²);
                 places: how many of the leaves are places of the column
         Output: numbers of rows below the borders
-        Bound:  post-processing. From the leaves up, a node is averaged with the sum of its children, by variances; from
-                the root down, the difference of the two is divided among the children equally, since their variances
-                are equal
-        Source: Hay, Rastogi, Miklau, Suciu 2010, arXiv:0904.0942, section 4; `theory.formulas.trees.Forest`
+        Bound:  post-processing; see `theory.formulas.trees.Levels.estimates`
         """
-        own = _own(self.degrees, self.relative)
-        best, sums = [np.asarray(noisy[-1], np.float64)], [np.zeros(0)]
-        for level in range(len(self.degrees) - 1, -1, -1):
-            degree, below = self.degrees[level], best[-1]
-            together = below.reshape(len(below), below.shape[1] // degree, degree).sum(axis=2)
-            weight = own[level] / self.relative[level]  # 0 for a level that is not measured
-            measured = np.asarray(noisy[level], np.float64) if weight else together
-            best.append(together + weight * (measured - together))
-            sums.append(together)
-        estimate = best[-1]
-        for level, degree in enumerate(self.degrees):
-            place = len(self.degrees) - level
-            estimate = best[place - 1] + np.repeat((estimate - sums[place]) / degree, degree, axis=1)
+        first = tuple(np.arange(math.prod(self.degrees[:i])) * degree for i, degree in enumerate(self.degrees))
+        tree = Levels(first, self.leaves)
+        estimate = tree.estimates([np.asarray(level, np.float64).T for level in noisy], self.relative)[-1].T
         below = np.concatenate([np.zeros((len(estimate), 1)), np.cumsum(estimate, axis=1)], axis=1) * unit
         return FittedRanks(self, below, math.sqrt(square) * unit, places)
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from dpframe.release.kinds.hierarchy.agreeing import nonnegative_levels, on_grid, whole_levels
-from dpframe.theory.formulas.hierarchies import Levels
+from dpframe.theory.formulas.trees import Levels
 
 
 def random_tree(rng, levels=3):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpframe.arrays import Floats, Integers
-from dpframe.theory.formulas.hierarchies import Levels
+from dpframe.theory.formulas.trees import Levels
 
 _BITS = 50  # numbers are held as integers of at most this size
 _FINEST = -20  # and as multiples of 2^-20 at the finest

@@ -15,7 +15,7 @@ from dpframe.engine import Totals
 from dpframe.plan import Hierarchy
 from dpframe.release.answer import plus
 from dpframe.release.pricing import Fitted, NoisePlan
-from dpframe.theory.formulas.hierarchies import Levels
+from dpframe.theory.formulas.trees import Levels
 
 
 def drawn_levels(question: Hierarchy, plan: NoisePlan, raw: Totals) -> pl.DataFrame:

@@ -372,7 +372,7 @@ class HierarchyRelease(Released[Table_co], Mapping[str, Release[Table_co]]):
                 value to an end of its interval
         Bound:  each interval holds its node's number without noise, under the limits and bounds, with probability
                 1 - alpha; all of them together hold less often. With Gaussian noise an estimate is normal with the
-                variance of `dpframe.theory.formulas.hierarchies.Levels.variances`. With Laplace noise it is a sum of
+                variance of `dpframe.theory.formulas.trees.Levels.variances`. With Laplace noise it is a sum of
                 independent Laplace noises, and the bound of `log_concave_error` holds. Rounding of the noise is added
         """
         tables = errors_together([self[level]._numbers for level in self], self._by, check_alpha(alpha))
