@@ -774,11 +774,11 @@ def read(certificate: str, ledger: str | None = None, table: str | None = None) 
             raise ValueError("an object has a name twice, and readers differ in which they take")
         return dict(pairs)
 
-    texts = [Path(path).read_text("utf-8") if path else "null" for path in (certificate, ledger)]
+    texts = [Path(path).read_text("utf-8") if path is not None else "null" for path in (certificate, ledger)]
     documents = [json.loads(text, parse_float=str, parse_constant=str, object_pairs_hook=once) for text in texts]
-    if ledger and documents[1] is None:
+    if ledger is not None and documents[1] is None:
         raise ValueError("the ledger is empty")
-    return Check(documents[0], documents[1], Path(table).read_bytes() if table else None)
+    return Check(documents[0], documents[1], Path(table).read_bytes() if table is not None else None)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

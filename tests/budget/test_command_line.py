@@ -4,8 +4,10 @@ import datetime as dt
 import json
 import re
 import shlex
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from fractions import Fraction
 from html.parser import HTMLParser
 
@@ -194,6 +196,47 @@ def test_what_is_typed_wrongly_ends_with_2(words, ledger):
     with pytest.raises(SystemExit) as stopped:
         main(["ledger", words[0], str(ledger.where), *words[1:]])
     assert stopped.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "least"),
+    [
+        ("at = 'never'", 4),
+        pytest.param("body = '{}'", 5, marks=pytest.mark.long),
+        pytest.param('body = \'{"statement": "AAAA"}\'', 2, marks=pytest.mark.long),
+    ],
+)
+def test_a_value_that_nobody_wrote_is_one_line_of_error(change, least, ledger, capsys):
+    """Commands that read entries refuse one whose time, price or statement is none, and say what to do in one line."""
+    budget, commands = ledger.budget("other"), [("show",), ("report",), ("forecast",)]
+    commands += [("export", "--format", form) for form in ("json", "jsonl", "csv", "dp_accounting")]
+    budget.store(budget.charge(Loss.charged_rho(Fraction(1, 9), Fraction(0)), WHO, "count()"), b"", {})
+    with closing(sqlite3.connect(ledger.where)) as connection, connection:
+        connection.execute(f"UPDATE dpframe_entries SET {change} WHERE budget = 'other' AND number > 1")
+    codes = [main(["ledger", command, str(ledger.where), *more]) for command, *more in commands]
+    said = capsys.readouterr().err.splitlines()
+    assert codes.count(1) == len(said) >= least
+    assert all("ledger.verify() names what was changed" in line for line in said)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("policy", "check", "p.toml", "t.csv", "--like", ""), 1, "cannot be read"),
+        (("check", "p.toml", "--table", ""), 2, "directory"),
+        (("check", "p.toml", "--ledger", ""), 2, "directory"),
+        (("ledger", "caps", "LEDGER", "--budget", "other", "--zone", "UTC"), 1, "--day 0.5"),
+    ],
+)
+def test_an_option_that_says_nothing_is_refused(words, code, told, ledger, tmp_path, monkeypatch, capsys):
+    """As of a variable of the shell that is not set: nothing is compared, or changed, in silence."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.toml").write_text("{}" if words[0] == "check" else "unit = 'id'")
+    (tmp_path / "t.csv").write_text("id\n1\n")
+    assert main([word.replace("LEDGER", str(ledger.where)) for word in words]) == code
+    said = capsys.readouterr()
+    assert told in said.out + said.err
+    assert len((said.out + said.err).splitlines()) == 1
 
 
 def test_what_is_stuck_is_an_alarm_until_somebody_ends_it(ledger, capsys, monkeypatch):

@@ -20,7 +20,7 @@ import pytest
 import dpframe as dp
 from dpframe import errors
 from dpframe.budget import Budget, Ledger, Loss, account, read_delta, read_epsilon
-from dpframe.budget.ledger import verify
+from dpframe.budget.ledger import book, verify
 
 WHO = "unit 'id', add-remove"
 
@@ -456,7 +456,7 @@ def test_an_export_of_what_is_new(tmp_path, monkeypatch):
         return dt.datetime(2026, 1, 1, hour[0], tzinfo=dt.UTC)
 
     monkeypatch.setattr(account, "now", now)
-    ledger = Ledger(tmp_path / "a.sqlite")
+    ledger = Ledger(tmp_path / "a.sqlite", clock_skew=dt.timedelta(1))
     for name in ("north", "south"):
         paid(ledger.budget(name, epsilon=1, create=True), 0.1, name="nightly", plan={})
     every = [json.loads(line) for line in ledger.export("jsonl").splitlines()]
@@ -470,7 +470,16 @@ def test_an_export_of_what_is_new(tmp_path, monkeypatch):
     shifted = dt.datetime.fromisoformat(every[3]["at"]).astimezone(dt.timezone(dt.timedelta(hours=5))).isoformat()
     assert len(ledger.export("jsonl", shifted).splitlines()) == 3
     assert ledger.export("jsonl", "2027-01-01") == ""
-    for wrong in ("yesterday", 2026, dt.date(2026, 1, 1)):
+    read = []
+    entry_of = book.entry_of
+    monkeypatch.setattr(book, "entry_of", lambda row: read.append(row.number) or entry_of(row))
+    ledger.export("csv", every[4]["at"])
+    assert read == [2, 3]  # nothing of the older budget, nor what is older in this one
+    hour[0] = 2  # another clock: what is written next is older than what is there
+    paid(ledger.budget("south"), 0.1)
+    assert [json.loads(line)["number"] for line in ledger.export("jsonl", every[4]["at"]).splitlines()] == [2, 3]
+    assert len(ledger.export("jsonl", "2026-01-01T03:00").splitlines()) == 6
+    for wrong in ("yesterday", 2026, dt.date(2026, 1, 1), "0001-01-01T00:00+14:00"):
         with pytest.raises(errors.InvalidArgument, match="since= is a time"):
             ledger.export(since=wrong)
 

@@ -7,16 +7,38 @@ import datetime as dt
 import hashlib
 import json
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from dpframe.budget.losses import Loss, number_of
+from dpframe.errors import LedgerDamaged
 from dpframe.fields import FieldDict, Fields
 
 GENESIS = "0" * 64  # the hash before the first entry
 
 PENDING = "pending"  # the status of a charge that has no answer yet, and of which nobody said that it failed or is lost
+
+
+# What reading a value raises that dpframe did not write.
+UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, zlib.error)
+
+
+@contextmanager
+def readable(name: str | None) -> Iterator[None]:
+    """Errors: LedgerDamaged in place of the error of a value that cannot be read."""
+    damaged = False
+    try:
+        yield
+    except UNREADABLE:
+        damaged = True
+    if damaged:
+        raise LedgerDamaged(
+            f"The rows of {name!r} in the ledger hold a value that dpframe does not write: they were changed. Nothing "
+            "is released. ledger.verify() names what was changed."
+        )
 
 
 class Charge(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import datetime as dt
+import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -73,9 +74,9 @@ class MemoryBook:
             return [entry for entry in entries if entry.about in about]
         return entries
 
-    def one_by_one(self) -> Iterator[Entry]:
-        """Every entry, oldest first."""
-        return iter(self.entries())
+    def one_by_one(self, since: dt.datetime | None = None) -> Iterator[Entry]:
+        """Every entry, or those from the first one of this time on; oldest first."""
+        return itertools.dropwhile(lambda entry: since is not None and entry.when < since, self.entries())
 
     def tables(self, opening: int) -> dict[int, bytes]:
         """The stored tables of the charges that `opening` paid for in advance."""

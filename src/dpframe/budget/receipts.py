@@ -93,8 +93,8 @@ class Book(Protocol):
         """Every entry, or those of a name, or what is about a charge and about these in turn, or one; oldest first."""
         ...
 
-    def one_by_one(self) -> Iterator[Entry]:
-        """Every entry, oldest first, without holding all of them."""
+    def one_by_one(self, since: dt.datetime | None = None) -> Iterator[Entry]:
+        """Every entry, or those from the first one of this time on; oldest first, without holding all of them."""
         ...
 
     def tables(self, opening: int) -> dict[int, bytes]:

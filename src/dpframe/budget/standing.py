@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
@@ -9,7 +10,7 @@ from dpframe.budget.accountants import Accountant
 from dpframe.budget.adaptive import MANY, Normal
 from dpframe.budget.caps import spenders_of
 from dpframe.budget.earlier import priced
-from dpframe.budget.entries import Charge, Entry, Failures, line_of, price_of
+from dpframe.budget.entries import Charge, Entry, Failures, line_of, price_of, readable
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.receipts import Book, Standing
 from dpframe.usage import Hints, read_whole
@@ -75,7 +76,9 @@ class BudgetState(Hints):
         for entry in self._book.one_by_one():
             if entry.is_charge and entry.about is None and entry.opens is None:
                 last = entry
-        return self._standing(self._book.spent(), *((None, None) if last is None else priced(last.body)))
+        with readable(self.name):
+            price = (None, None) if last is None else priced(last.body)
+        return self._standing(self._book.spent(), *price)
 
     def _standing(self, total: Loss, price: Loss | None, normal: Normal | None) -> Standing:
         more = None if price is None else self._accountant.more(total, price, self._limit, normal)
@@ -108,7 +111,8 @@ class BudgetState(Hints):
     @property
     def spenders(self) -> dict[str, Loss]:
         """The loss of each spender who was named: the simple sum of the prices of the releases."""
-        return spenders_of(self._book.one_by_one())
+        with readable(self.name):
+            return spenders_of(self._book.one_by_one())
 
     def history(self) -> list[Charge]:
         """All charges, oldest first, each with a status: "released", "failed", "lost", "pending", "open" or "given".
@@ -125,13 +129,14 @@ class BudgetState(Hints):
     def _lines(self, entries: Iterable[Entry]) -> list[Charge]:
         """The charges among entries, oldest first. A charge without an answer is only held as its line."""
         lines: dict[int | None, Charge] = {}
-        for entry in entries:
-            if entry.is_charge:
-                other = next((word for key, word in _NO_RELEASE.items() if key in entry.body), None)
-                lines[entry.number] = line_of(entry, other or "pending")
-            elif entry.kind in _STATUS and entry.about in lines:
-                line, word = lines[entry.about], _STATUS[entry.kind]
-                lines[entry.about] = line if line.status in _NO_RELEASE.values() else line._replace(status=word)
+        with readable(self.name):
+            for entry in entries:
+                if entry.is_charge:
+                    other = next((word for key, word in _NO_RELEASE.items() if key in entry.body), None)
+                    lines[entry.number] = line_of(entry, other or "pending")
+                elif entry.kind in _STATUS and entry.about in lines:
+                    line, word = lines[entry.about], _STATUS[entry.kind]
+                    lines[entry.about] = line if line.status in _NO_RELEASE.values() else line._replace(status=word)
         return list(lines.values())
 
     @property
@@ -143,9 +148,9 @@ class BudgetState(Hints):
         """Every entry of the book, or those that are sought; see `Book.entries`."""
         return self._book.entries(name, under, number)
 
-    def one_by_one(self) -> Iterator[Entry]:
-        """Every entry of the book, oldest first, without holding all of them."""
-        return self._book.one_by_one()
+    def one_by_one(self, since: dt.datetime | None = None) -> Iterator[Entry]:
+        """Every entry of the book, or those from the first one of this time on; see `Book.one_by_one`."""
+        return self._book.one_by_one(since)
 
     def tables(self, opening: int) -> dict[int, bytes]:
         """The stored tables of the charges that one charge, the opening, paid for, by the number of the charge."""

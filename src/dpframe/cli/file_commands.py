@@ -40,7 +40,7 @@ def _check(asked: Any) -> Said:
     table = read_table(Path(asked.table))
     policy = Policy(asked.policy)
     lines, usable = check(policy, table)
-    errors = list(drifted(table, read_table(Path(asked.like)).schema)) if asked.like else []
+    errors = list(drifted(table, read_table(Path(asked.like)).schema)) if asked.like is not None else []
     rows = rows_of(policy, table)
     if rows < asked.min_rows:
         errors.append(f"ERROR {rows:,} rows have a unit, fewer than --min-rows {asked.min_rows:,}")

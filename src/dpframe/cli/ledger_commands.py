@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from dpframe.budget import CAPS, PENDING, Budget, Charge, Ledger, NamedPeriod, Terms, account, read_length, user_name
 from dpframe.budget.ledger import read_since
 from dpframe.cli.commands import BELOW, Said, add_for_ledger, loss_data, the_budget, the_budgets, typed
+from dpframe.errors import InvalidArgument
 from dpframe.fields import FieldDict
 from dpframe.plan import render_text
 from dpframe.release.shown import cap_words, charge_rows, ledger_page, whole
@@ -221,6 +222,8 @@ def _caps(ledger: Ledger, asked: Any) -> Said:
     """Shows the caps, or changes those that were typed and leaves the others as they are."""
     name = the_budget(ledger, asked)
     typed = {cap: amount for cap in CAPS if (amount := getattr(asked, cap)) is not None}
+    if asked.zone is not None and not typed:
+        raise InvalidArgument("--zone is the calendar of new caps: type one of these too, such as --day 0.5.")
     if typed:
         zone = {"zone": asked.zone} if asked.zone else {}
         ledger.change_caps(name, typed | zone, asked.by or user_name(), keep=True)

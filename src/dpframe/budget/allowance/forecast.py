@@ -13,7 +13,7 @@ import polars as pl
 
 from dpframe.budget import account
 from dpframe.budget.allowance.pace import AllowanceRecord
-from dpframe.budget.entries import Entry, loss_of, price_of
+from dpframe.budget.entries import Entry, loss_of, price_of, readable
 from dpframe.budget.losses import Loss
 from dpframe.budget.periods_of_time import NamedPeriod
 from dpframe.safe_text import visible
@@ -80,14 +80,15 @@ def forecast(budget: account.BudgetAccount) -> Forecast:
     charged: list[tuple[dt.datetime, Loss, bool, str | None]] = []
     openings: list[Entry] = []
     under: dict[int, list[Entry]] = {}
-    for entry in budget.one_by_one():
-        if entry.is_charge:
-            once = entry.opens is not None or entry.about is not None or "adopted" in entry.body
-            charged.append((entry.when, loss_of(entry.body["loss"]), once, entry.name))
-        if entry.opens is not None:
-            openings.append(entry)
-        if entry.about is not None and entry.is_member_of(entry.about):
-            under.setdefault(entry.about, []).append(entry)
+    with readable(budget.name):
+        for entry in budget.one_by_one():
+            if entry.is_charge:
+                once = entry.opens is not None or entry.about is not None or "adopted" in entry.body
+                charged.append((entry.when, loss_of(entry.body["loss"]), once, entry.name))
+            if entry.opens is not None:
+                openings.append(entry)
+            if entry.about is not None and entry.is_member_of(entry.about):
+                under.setdefault(entry.about, []).append(entry)
     sizes = budget.sizes([loss for _, loss, _, _ in charged])
     paid = [Payment(when, size, once, name) for (when, _, once, name), size in zip(charged, sizes, strict=True)]
     rows, words, last = _expected(paid, limit, at)

@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dpframe.budget.entries import Entry, Failures, canonical, chained, digest_of, loss_of, texts_of
+from dpframe.budget.entries import Entry, Failures, canonical, chained, digest_of, loss_of, readable, texts_of
 from dpframe.budget.ledger.schema import BUDGETS, DATA, ENTRIES, RESULTS
 from dpframe.budget.ledger.store import Store
 from dpframe.budget.ledger.witness import Witness, check_forward
@@ -40,6 +40,8 @@ WRITTEN = (
 )
 OF_BUDGET = sa.select(ENTRIES).where(ENTRIES.c.budget == B("b"))
 NEXT = OF_BUDGET.where(ENTRIES.c.number > B("n")).order_by(ENTRIES.c.number).limit(AT_ONCE)
+FIRST = sa.select(sa.func.min(ENTRIES.c.number)).where(ENTRIES.c.budget == B("b"), ENTRIES.c.at >= B("at"))
+FROM = sa.select(FIRST.scalar_subquery(), BUDGETS.c.number).where(BUDGETS.c.name == B("b"))
 BEFORE, CHARGES, OTHERS = ENTRIES.alias("before"), ENTRIES.alias("charges"), ENTRIES.alias("others")
 # Databases would go over all entries in the order of numbers, and not look into the index of what is sought, if the
 # number itself was the order.
@@ -82,28 +84,9 @@ ADD, KEEP = ENTRIES.insert(), DATA.insert()
 MOVE = BUDGETS.update().where(BUDGETS.c.name == B("b")).values({key: B(f"to_{key}") for key in STATES})
 
 
-# What reading a value raises that dpframe did not write.
-UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-
-
 def entry_of(row: Any) -> Entry:
     """An entry from its row."""
     return Entry(row.number, row.kind, row.at, json.loads(row.body), row.hash)
-
-
-@contextmanager
-def readable(name: str) -> Iterator[None]:
-    """Errors: LedgerDamaged in place of the error of a value that cannot be read."""
-    damaged = False
-    try:
-        yield
-    except UNREADABLE:
-        damaged = True
-    if damaged:
-        raise LedgerDamaged(
-            f"The rows of {name!r} in the ledger hold a value that dpframe does not write: they were changed. Nothing "
-            "is released. ledger.verify() names what was changed."
-        )
 
 
 def now_of(connection: sa.Connection, name: str) -> Any:
@@ -297,14 +280,26 @@ class LedgerBook:
         with self._reading() as connection:
             return [entry_of(row) for row in connection.execute(by, {"b": self._name, "sought": sought})]
 
-    def one_by_one(self) -> Iterator[Entry]:
-        """Every entry, oldest first. They are read in parts, so that nobody who charges waits until all are read."""
-        place, part = 0, AT_ONCE
+    def one_by_one(self, since: dt.datetime | None = None) -> Iterator[Entry]:
+        """Every entry, or those from the first one of this time on; oldest first.
+
+        They are read in parts, so that nobody who charges waits until all are read.
+        """
+        place, part = self._before(since), AT_ONCE
         while part == AT_ONCE:
             with self._reading() as connection:
                 entries = [entry_of(row) for row in connection.execute(NEXT, {"b": self._name, "n": place})]
             yield from entries
             place, part = place + len(entries), len(entries)
+
+    def _before(self, since: dt.datetime | None) -> int:
+        """The number of entries before the first one of a time. Clocks differ, so later ones may be older again."""
+        if since is None:
+            return 0
+        with self._reading() as connection:
+            at = since.astimezone(dt.UTC).isoformat(timespec="microseconds")  # as entries hold it, so texts compare
+            first, last = connection.execute(FROM, {"b": self._name, "at": at}).one()
+        return int(last if first is None else first - 1)
 
     def tables(self, opening: int) -> dict[int, bytes]:
         """The stored tables of the charges that `opening` paid for in advance, by the number of the charge."""

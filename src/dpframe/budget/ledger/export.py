@@ -7,9 +7,10 @@ import datetime as dt
 import io
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from dpframe.budget.budget import Budget
-from dpframe.budget.entries import Entry, canonical, loss_json, statement_of
+from dpframe.budget.entries import Entry, canonical, loss_json, readable, statement_of
 from dpframe.errors import InvalidArgument
 from dpframe.fields import FieldDict, Fields
 from dpframe.safe_text import for_spreadsheets
@@ -27,26 +28,26 @@ def exported(books: Mapping[str, tuple[Budget, Sequence[Entry]]], form: str) -> 
     """
     match form:
         case "jsonl":
-            lines = [{"budget": name, **_line(entry)} for name, (_, entries) in books.items() for entry in entries]
+            lines = [{"budget": name, **line} for name, book in books.items() for line in _lines(*book)]
             return "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
         case "json":
             return json.dumps({name: _as_json(*book) for name, book in books.items()}, indent=2, ensure_ascii=False)
         case "csv":
             return _as_csv(books)
         case "dp_accounting":
-            events = {name: _composed(_charges(entries)) for name, (_, entries) in books.items()}
+            events = {name: _composed(*book) for name, book in books.items()}
             return json.dumps(events, indent=2, ensure_ascii=False)
     raise InvalidArgument(f"export({form!r}): choose 'json', 'jsonl', 'csv' or 'dp_accounting'.")
 
 
 def read_since(typed: object) -> dt.datetime | None:
-    """A time in UTC, or in the zone that it says; None for none. Errors: InvalidArgument."""
-    try:
+    """A time in UTC, which it is in where it has no zone; None for none. Errors: InvalidArgument."""
+    if typed is None:
+        return None
+    with suppress(ValueError, OverflowError):
         time = dt.datetime.fromisoformat(typed) if isinstance(typed, str) else typed
-    except ValueError:
-        time = typed
-    if time is None or isinstance(time, dt.datetime):
-        return time if time is None or time.tzinfo is not None else time.replace(tzinfo=dt.UTC)
+        if isinstance(time, dt.datetime):
+            return time.replace(tzinfo=time.tzinfo or dt.UTC).astimezone(dt.UTC)
     raise InvalidArgument("export: since= is a time, in UTC where it has no zone: since='2026-01-31 06:00'.")
 
 
@@ -60,8 +61,13 @@ def _as_json(budget: Budget, entries: Sequence[Entry]) -> FieldDict:
         "limit": loss_json(budget.limit),
         "spent": loss_json(budget.spent),
         "remaining": loss_json(budget.remaining),
-        "entries": [_line(entry) for entry in entries],
+        "entries": _lines(budget, entries),
     }
+
+
+def _lines(budget: Budget, entries: Sequence[Entry]) -> list[FieldDict]:
+    with readable(budget.name):
+        return [_line(entry) for entry in entries]
 
 
 def _line(entry: Entry) -> FieldDict:
@@ -84,21 +90,22 @@ def _as_csv(books: Mapping[str, tuple[Budget, Sequence[Entry]]]) -> str:
     writer.writerow(COLUMNS)
     for name, (budget, entries) in books.items():
         numbers = {entry.number: entry for entry in _charges(entries)}
-        for charge in (line for line in budget.history() if line.number in numbers):
+        for charge in budget._lines(entries):
             entry = numbers[charge.number]
             cells = (charge.epsilon, charge.delta, "" if charge.rho is None else charge.rho, charge.status)
             texts = (for_spreadsheets(charge.name or ""), for_spreadsheets(charge.query))
             row = (for_spreadsheets(name), charge.number, charge.when.isoformat(), *texts, *cells)
             said = (getattr(charge, name) for name in SAID)
             last = ("" if text is None else for_spreadsheets(str(text)) for text in said)
-            writer.writerow((*row, for_spreadsheets(entry.body["subject"]), entry.hash, *last))
+            writer.writerow((*row, for_spreadsheets(entry.body.get("subject", "")), entry.hash, *last))
     return text.getvalue()
 
 
-def _composed(charges: Sequence[Entry]) -> FieldDict:
+def _composed(budget: Budget, entries: Sequence[Entry]) -> FieldDict:
     """Charges as one composed event, in the fields of dp-accounting's own named tuples."""
-    events = [event for charge in charges for event in charge.body["events"]]
-    return _event("ComposedDpEvent", {"events": [_event(e["class_name"], e["fields"]) for e in events]})
+    with readable(budget.name):
+        events = [event for charge in _charges(entries) for event in charge.body["events"]]
+        return _event("ComposedDpEvent", {"events": [_event(e["class_name"], e["fields"]) for e in events]})
 
 
 def _event(class_name: str, fields: Fields) -> FieldDict:

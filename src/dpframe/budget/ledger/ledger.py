@@ -15,7 +15,7 @@ from dpframe.budget import account
 from dpframe.budget.accountants import accountant_named, read_limit
 from dpframe.budget.budget import Budget
 from dpframe.budget.caps import begun, changed, read_caps, replaced
-from dpframe.budget.entries import GENESIS, Charge, Entry, as_read_now, canonical, loss_of, sealed, texts_of
+from dpframe.budget.entries import GENESIS, Charge, Entry, as_read_now, canonical, loss_of, readable, sealed, texts_of
 from dpframe.budget.exceeded import no_budget, read_min_units, warn_of_weak
 from dpframe.budget.ledger.export import exported, read_since
 from dpframe.budget.ledger.witness import Witness
@@ -209,7 +209,7 @@ class Ledger(Hints):
         """Accountant, limit and caps. Errors: LedgerDamaged for an older copy than this object has seen."""
         import sqlalchemy as sa
 
-        from dpframe.budget.ledger.book import readable, reading
+        from dpframe.budget.ledger.book import reading
         from dpframe.budget.ledger.schema import BUDGETS
 
         with reading(self._store, self._witness, name) as connection:
@@ -291,11 +291,12 @@ class Ledger(Hints):
                 the charges); since: only entries from this time on, in UTC where it has no zone
         """
         first = read_since(since)
-        budgets = {name: self.budget(name) for name in self.budgets()}
-        books = {
-            name: (budget, [entry for entry in budget.one_by_one() if first is None or entry.when >= first])
-            for name, budget in budgets.items()
-        }
+        books = {}
+        for name in self.budgets():
+            budget = self.budget(name)
+            with readable(name):
+                entries = [entry for entry in budget.one_by_one(first) if first is None or entry.when >= first]
+            books[name] = budget, entries
         return exported(books, form)
 
     @property

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 
 from dpframe.budget import caps
 from dpframe.budget.accountants import Accountant, accountant_named
-from dpframe.budget.entries import GENESIS, Entry, Failures, chained, digest_of, loss_of
-from dpframe.budget.ledger.book import HASH, UNREADABLE, B, caps_of, check_seen, entry_of, failures_of
+from dpframe.budget.entries import GENESIS, UNREADABLE, Entry, Failures, chained, digest_of, loss_of
+from dpframe.budget.ledger.book import HASH, B, caps_of, check_seen, entry_of, failures_of
 from dpframe.budget.ledger.schema import BUDGETS, DATA, ENTRIES, RESULTS
 from dpframe.budget.ledger.store import Store
 from dpframe.budget.ledger.witness import Witness
