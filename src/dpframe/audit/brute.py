@@ -141,15 +141,28 @@ def check_query(
     comparison = _Comparison({name: claim for name, claim in claims.items() if name in answers[0]}, query.only_in_both)
     for i, j in pairs(tables, owners, neighbors, max_rows):
         comparison.compare(i, j, answers)
+    left_out = tuple(name for name in claims if name not in answers[0])
+    return _checked(comparison, query, table, len(tables), neighbors, left_out)
+
+
+def _checked(
+    comparison: _Comparison,
+    query: Query,
+    table: Callable[[int], Table],
+    tables: int,
+    neighbors: str,
+    left_out: tuple[str, ...],
+) -> QueryCheck:
+    """The check of a question whose tables were compared; `table` makes that of a number."""
     farthest = {name: comparison.farthest.get(name) for name in comparison.claims}
     return QueryCheck(
         comparison.claims,
         {name: _sensitivity(norms) for name, norms in comparison.reached.items()},
         {name: pair and (table(pair[0]), table(pair[1])) for name, pair in farthest.items()},
-        len(tables),
+        tables,
         comparison.pairs,
         neighbors,
-        tuple(name for name in claims if name not in answers[0]),
+        left_out,
         tuple(name for name in comparison.claims if name in query.only_in_both),
     )
 

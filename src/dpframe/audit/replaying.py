@@ -220,41 +220,46 @@ def _settled_limits(said: Transcript) -> Any:
     return best
 
 
-@contextlib.contextmanager
-def given(seed: int, *, choosing: bool = False) -> Iterator[Transcript]:
-    """Answers of releases in this block are settled by the seed; what they would have been about is noted.
+def _given_noise(said: Transcript, stage: str, family: str) -> Any:
+    """In place of a sampler: noise that makes of a number the answer that the seed settles."""
+    return lambda scale, size=1: _Given(said, stage, family, scale, draws=size)
 
-    Unless they are `choosing`, limits are settled too: whatever limits follow from the answers must be private.
-    """
-    said, words = Transcript(seed), np.random.default_rng([seed])
 
-    def noise(stage: str, family: str) -> Any:
-        return lambda scale, size=1: _Given(said, stage, family, scale, draws=size)
+def _given_choice(said: Transcript, family: str) -> Any:
+    """In place of a choice: a candidate that the seed settles; the scores are noted."""
 
-    def choice(family: str) -> Any:
-        def choose(scores: Array, rate: Any, *copies: Array) -> Array:
-            rng = said.generator()
-            said.answers.append(Replayed("answer", family, float(1 / rate), np.array(scores), firsts=said.firsts))
-            # In a list, runs without candidates are there too, and none is chosen; `in_list` below says what is.
-            return copies[0].argmax(axis=1) if copies else rng.integers(0, scores.shape[1], len(scores))
+    def choose(scores: Array, rate: Any, *copies: Array) -> Array:
+        rng = said.generator()
+        said.answers.append(Replayed("answer", family, float(1 / rate), np.array(scores), firsts=said.firsts))
+        # In a list, runs without candidates are there too, and none is chosen; `_given_in_list` says what is.
+        return copies[0].argmax(axis=1) if copies else rng.integers(0, scores.shape[1], len(scores))
 
-        return choose
+    return choose
+
+
+def _given_in_list(said: Transcript) -> Any:
+    """In place of a choice among many candidates: any place of their public list; the release's own is noted."""
 
     def in_list(total: Any, first: Array, *asked: Any) -> Array:
-        """A choice among many candidates: that of the release is noted, and any place of their public list is given."""
         said.firsts, rng, candidates = np.array(first), said.generator(), total.candidates
         chosen_in_list(total, first, *asked)
         said.firsts, none = None, np.zeros(len(first), np.int64)
         end = none + candidates.count
         return np.asarray(candidates.picked(none, end, rng.integers(0, candidates.listed(none, end))))
 
+    return in_list
+
+
+def _given_instead(said: Transcript) -> list[tuple[Any, str, Any]]:
+    """Samplers of a release by their module and name, and what is called in place of each."""
+
     def joint(family: str) -> Any:
         return lambda scale, cells, size: _Given(said, "answer", family, scale, draws=cells * size)
 
-    laplace, whole, normal = (noise("answer", law) for law in ("laplace", "discrete_laplace", "gaussian"))
-    flip, exponential = choice("permute_and_flip"), choice("exponential")
-    changes: list[tuple[Any, str, Any]] = [
-        (noisy_histograms, "rounded_laplace", noise("histogram", "laplace")),
+    laplace, whole, normal = (_given_noise(said, "answer", law) for law in ("laplace", "discrete_laplace", "gaussian"))
+    flip, exponential = _given_choice(said, "permute_and_flip"), _given_choice(said, "exponential")
+    return [
+        (noisy_histograms, "rounded_laplace", _given_noise(said, "histogram", "laplace")),
         *((of, "rounded_laplace", laplace) for of in (mechanisms, sources)),
         *((of, "discrete_laplace", whole) for of in (mechanisms, sources)),
         *((of, "rounded_gaussian", normal) for of in (mechanisms, sources)),
@@ -265,9 +270,19 @@ def given(seed: int, *, choosing: bool = False) -> Iterator[Transcript]:
         (joint_noise, "window_noises", joint("window")),
         (joint_noise, "cube_noises", joint("cube")),
         (marginals, "rounded_contrasts", lambda scale, sizes: _Given(said, "answer", "contrasts", scale, sizes)),
-        (bits, "random_salt", lambda: f"{seed:032x}"),  # of partitions
-        (selection, "in_list", in_list),
+        (bits, "random_salt", lambda: f"{said.seed:032x}"),  # of partitions
+        (selection, "in_list", _given_in_list(said)),
     ]
+
+
+@contextlib.contextmanager
+def given(seed: int, *, choosing: bool = False) -> Iterator[Transcript]:
+    """Answers of releases in this block are settled by the seed; what they would have been about is noted.
+
+    Unless they are `choosing`, limits are settled too: whatever limits follow from the answers must be private.
+    """
+    said, words = Transcript(seed), np.random.default_rng([seed])
+    changes = _given_instead(said)
     if not choosing:
         changes += [
             (auto, "_best", _settled_limits(said)),

@@ -27,6 +27,11 @@ NOTHING = "No budget has been made in this ledger."
 
 def add_to(verbs: Any) -> None:
     """Add the commands of this file."""
+    _add_reading(verbs)
+    _add_changing(verbs)
+
+
+def _add_reading(verbs: Any) -> None:
     show = add_for_ledger(verbs, "show", "budgets, what was spent and what is left, and every charge", _show)
     show.add_argument(
         "--warn-below", type=_percent, metavar="PERCENT", help="exit with 3 if less of a budget is left, such as 10%%"
@@ -54,6 +59,9 @@ def add_to(verbs: Any) -> None:
     )
     for command in (show, forecast):
         command.add_argument("--budget", help="of this budget alone, by its name")
+
+
+def _add_changing(verbs: Any) -> None:
     about = "mark a release that was killed as lost, so that its name may be paid again"
     resolve = add_for_ledger(verbs, "resolve", about, _resolve)
     resolve.add_argument("release", help="the name of the release, or the number of its charge")

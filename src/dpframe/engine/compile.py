@@ -102,10 +102,8 @@ def compiled(
     totals = {i: p.total for i, p in enumerate(question.read)}
     columns = {i: Partial(m, f"q{i}", f"m{i}") for i, m in totals.items() if m.additive}
     units, groups = unit_names(question.table), group_names(question)
-    live = {column.id for column in question.group_columns} | {
-        column.id for m in totals.values() for column in m.columns
-    }
-    rows = keyed(question, lower(question.step, live, empty=empty))
+    read = [*question.group_columns, *(column for total in totals.values() for column in total.columns)]
+    rows = keyed(question, lower(question.step, {column.id for column in read}, empty=empty))
     every = question.keys is None or question.keys.rows is None
     additive = all(total.additive for total in totals.values())
     at_once = _kept_at_once(question, rows, columns, salt) if every and additive else None

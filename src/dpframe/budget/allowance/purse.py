@@ -258,6 +258,27 @@ def _opened(budget: account.BudgetAccount, name: str | None) -> Entry | None:
     return next((e for e in charges if e.allowance is not None), None)
 
 
+def _no_part(budget: account.BudgetAccount, name: str) -> InvalidPrice:
+    """The refusal of a name alone, where the budget has no part of it."""
+    names = [str(entry.name).removeprefix("allowance ") for entry in budget.entries() if entry.allowance]
+    have = f"; this budget has {', '.join(map(repr, names))}" if names else ""
+    return InvalidPrice(
+        f"There is no part {name!r} yet{have}.{nearest(name, names)} To make it, give what may be spent of it: "
+        f"budget.allocate(name={name!r}, epsilon=1), or by night: budget.allocate(nights=90, epsilon=2)."
+    )
+
+
+def _begun(per: object, start: object, zone: str | None) -> tuple[dt.datetime | None, Periods]:
+    """The start as it was typed, or None; and the periods from then on, or from the one that today is in."""
+    clock = dt.UTC if zone is None else read_zone(zone)
+    if start is not None:
+        begins = read_start(start, clock)
+        return begins, Periods.of(begins, per, zone)
+    today = account.now().astimezone(clock).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+    pace = Periods.of(today, per, zone)
+    return None, replace(pace, start=(today.replace(day=1) if pace.months else today).astimezone(dt.UTC))
+
+
 def allocate(
     budget: account.BudgetAccount,
     per: object,
@@ -279,20 +300,10 @@ def allocate(
     if known is not None:
         return Allowance(budget, known)
     if typed_none:
-        names = [str(entry.name).removeprefix("allowance ") for entry in budget.entries() if entry.allowance]
-        have = f"; this budget has {', '.join(map(repr, names))}" if names else ""
-        raise InvalidPrice(
-            f"There is no part {name!r} yet{have}.{nearest(name, names)} To make it, give what may be spent of it: "
-            f"budget.allocate(name={name!r}, epsilon=1), or by night: budget.allocate(nights=90, epsilon=2)."
-        )
+        raise _no_part(budget, name)
     dated = not (isinstance(per, str) and per == "night") or start is not None or zone is not None
     number, carries = read_pace(name, nights, periods, carry, dated=dated)
-    clock = dt.UTC if zone is None else read_zone(zone)
-    today = account.now().astimezone(clock).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
-    begins = None if start is None else read_start(start, clock)
-    pace = Periods.of(today if begins is None else begins, per, zone)
-    if begins is None:
-        pace = replace(pace, start=(today.replace(day=1) if pace.months else today).astimezone(dt.UTC))
+    begins, pace = _begun(per, start, zone)
     pace.begins(number)  # the end of the last night is a time
     cost, accountant, limit = planned(budget.terms, number, capped=bool(budget.caps), **price)
     typed = {argument: written_number(amount, argument) for argument, amount in price.items() if amount is not None}

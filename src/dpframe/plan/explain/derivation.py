@@ -380,7 +380,14 @@ def _made_of(question: Question, total: Total) -> tuple[str, str]:
     if total.candidates is not None:
         reach = "" if total.ci is None else f"; and a distance that reaches the true one (ci={total.ci:g})"
         return f"rank of {column}", f"one of {_candidates_in_words(total)}{reach}"
-    grid = total.grid
+    return _sum_made_of(question, total, where)
+
+
+def _sum_made_of(question: Question, total: Total, where: str) -> tuple[str, str]:
+    """A sum of a column, of products or of a computed number; `where` says which columns must be present."""
+    assert total.column is not None
+    names = {c.id: n for n, c in question.table.columns.items()}
+    column, grid = names.get(total.column.id, ""), total.grid
     low, high = map(float, grid.ends)
     centre = f", measured from {_value_in_words(float(grid.centre), total)}" if grid.centre else ""
     origin = total.column.domain.origin

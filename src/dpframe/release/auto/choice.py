@@ -84,6 +84,16 @@ def check_choice(question: Question, price: Price) -> Loss:
     return price.loss(delta=question.private_keys or isinstance(price, EpsilonPrice))
 
 
+def _stated_limits(question: Question, best: Judged) -> FieldDict:
+    """The chosen limits and what is expected of them, as JSON."""
+    with_bounds = [o.name for o in question.outputs if not any(open_bounds_of(question, m) for _, m in o.totals)]
+    errors = {name: float(f"{best.errors[name]:.3g}") for name in with_bounds}
+    stated: FieldDict = {"limits": _named(best.limits), "expected_error": errors}
+    if best.own:
+        stated["limits_of_columns"] = {name: _named(one) for name, one in best.own.items()}
+    return stated
+
+
 def choose(
     question: Question, price: Price, seen: Seen | None = None
 ) -> tuple[Question, NoisePlan, FieldDict, RemainingRows | None]:
@@ -106,10 +116,7 @@ def choose(
         best, remaining = _best(question, rest, unit_sizes)
         limits, own = best.limits, best.own
         result = under_chosen(result, limits, own)
-        with_bounds = [o.name for o in question.outputs if not any(open_bounds_of(question, m) for _, m in o.totals)]
-        errors = {name: float(f"{best.errors[name]:.3g}") for name in with_bounds}
-        statement |= {"limits": _named(limits), "expected_error": errors}
-        statement |= {"limits_of_columns": {name: _named(one) for name, one in own.items()}} if own else {}
+        statement |= _stated_limits(question, best)
         with_noise = ""
         if question.private_keys:  # which noise, and so which rule for keys, is better depends on the groups there are
             rest, statement["noise"] = replace(rest, noise=best.noise), best.noise.value

@@ -291,7 +291,7 @@ class Expected:
         and sums for removed rows.
         """
         spread = [noise[total.key] for _, total in output.totals]
-        shares, present = self._groups.shares(), self._presences
+        shares = self._groups.shares()
         lost = self._shares(under_limits.of_even - under_limits.even, under_limits.of_rows - under_limits.rows)
         if estimator_of(output).adds_up:
             counted = output.total
@@ -313,19 +313,23 @@ class Expected:
             noisy = (scale * spread[0]) ** 2
             squares = suppression * (weigh * there[:, None] * shares) ** 2 + (1 - suppression) * (bias**2 + noisy)
         else:
-            weight = under_limits.rows[:, None] * self._shares(under_limits.even, under_limits.rows)
-            count = (MODEL.typical_value if len(spread) > 1 else 1.0) * spread[-1]
-            both = math.hypot(max(spread[:-1], default=0.0), count)
-            ratio = (both / np.maximum(weight, 1e-9)) ** 2
-            ratio /= 1 + ratio / _FAR  # a mean of noise is shrunk to the middle, where a suppressed mean is assumed
-            there, here = (x[:, None] * present for x in (under_limits.of_presences, under_limits.presences))
-            away = np.clip(1 / np.maximum(here, 1.0) - 1 / np.maximum(there, 1.0), 0.0, 1.0)
-            sampling = MODEL.between_units**2 * away
-            all_rows = under_limits.of_rows[:, None] * self._shares(under_limits.of_even, under_limits.of_rows)
-            fewer = np.clip(1 / np.maximum(weight, 1.0) - 1 / np.maximum(all_rows, 1.0), 0.0, 1.0)
-            sampling += MODEL.within_unit**2 * fewer
-            squares = suppression * _FAR + (1 - suppression) * np.minimum(ratio + sampling, _FAR)
+            squares = suppression * _FAR + (1 - suppression) * self._squares_of_mean(spread, under_limits)
         return np.asarray(np.sqrt(self._groups.mean(squares)))
+
+    def _squares_of_mean(self, spread: Sequence[float], under_limits: _RowsUnderLimits) -> Floats:
+        """Squared errors of a mean that is not suppressed, from noise of this spread and from removed rows."""
+        weight = under_limits.rows[:, None] * self._shares(under_limits.even, under_limits.rows)
+        count = (MODEL.typical_value if len(spread) > 1 else 1.0) * spread[-1]
+        both = math.hypot(max(spread[:-1], default=0.0), count)
+        ratio = (both / np.maximum(weight, 1e-9)) ** 2
+        ratio /= 1 + ratio / _FAR  # a mean of noise is shrunk to the middle, where a suppressed mean is assumed
+        there, here = (x[:, None] * self._presences for x in (under_limits.of_presences, under_limits.presences))
+        away = np.clip(1 / np.maximum(here, 1.0) - 1 / np.maximum(there, 1.0), 0.0, 1.0)
+        sampling = MODEL.between_units**2 * away
+        all_rows = under_limits.of_rows[:, None] * self._shares(under_limits.of_even, under_limits.of_rows)
+        fewer = np.clip(1 / np.maximum(weight, 1.0) - 1 / np.maximum(all_rows, 1.0), 0.0, 1.0)
+        sampling += MODEL.within_unit**2 * fewer
+        return np.minimum(ratio + sampling, _FAR)
 
     def _values(self, total: Total, under_limits: _RowsUnderLimits) -> tuple[Floats, Floats]:
         """Number of different values that limits remove, and of all different values, in each case."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import errno
-import io
 import json
 import os
 import re
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -111,6 +110,15 @@ def check_installed(module: str, need: str) -> None:
         raise UnsupportedOperation(f"{need}. Install it with: pip install {module}")
 
 
+def _with_decimals(sheet: Any, table: Any, places: Mapping[str, int], before: int) -> None:
+    """Format the numbers of each column that is in `places`; so many columns of the sheet stand before the table."""
+    for number, name in enumerate(table.columns, before + 1):
+        if (decimals := _places(name, places)) is not None:
+            for (cell,) in sheet.iter_rows(min_col=number, max_col=number):
+                if cell.number_format == "General" and cell.data_type == "n" and cell.value is not None:
+                    cell.number_format = "#,##0" + ("." + "0" * decimals if decimals else "")
+
+
 def write_excel(
     sheets: Mapping[str, tuple[Any, bool]],
     path: Any,
@@ -139,30 +147,16 @@ def write_excel(
         ready.append((_FORBIDDEN.sub("_", printable(title))[:31], _with_texts(table, _excel_cell), index))
     statement = pd.DataFrame({"Privacy statement": report})
     ready.append(("privacy", _with_texts(statement, _excel_cell), False))
-    with whole(path) as beside:
-        held = io.BytesIO() if isinstance(beside, os.PathLike) else beside  # openpyxl leaves open what it cannot write
-        with pd.ExcelWriter(held, engine="openpyxl") as book:
-            _fill(book, ready, places)
-        if held is not beside:
-            Path(beside).write_bytes(held.getvalue())
-
-
-def _fill(book: Any, sheets: Iterable[tuple[str, Any, bool]], places: Mapping[str, int]) -> None:
-    """Write tables as the sheets of a workbook, each with its title and whether its index is written."""
-    for title, table, index in sheets:
-        table.to_excel(book, sheet_name=title, index=index, index_label=_corner(table) if index else None)
-        before = table.index.nlevels if index else 0
-        for number, name in enumerate(table.columns, before + 1):
-            if (decimals := _places(name, places)) is not None:
-                for (cell,) in book.sheets[title].iter_rows(min_col=number, max_col=number):
-                    if cell.number_format == "General" and cell.data_type == "n" and cell.value is not None:
-                        cell.number_format = "#,##0" + ("." + "0" * decimals if decimals else "")
-    for cell in (cell for sheet in book.sheets.values() for row in sheet.iter_rows() for cell in row):
-        if cell.data_type in ("f", "e"):
-            cell.data_type = "s"  # A text such as "=1" or "#N/A" must become neither a formula nor an error.
-            cell.quotePrefix = True  # nor when somebody edits it
-        if cell.number_format == "0":  # Pandas gives durations this format, which would show whole days.
-            cell.number_format = "[h]:mm:ss"
+    with whole(path) as beside, pd.ExcelWriter(beside, engine="openpyxl") as book:
+        for title, table, index in ready:
+            table.to_excel(book, sheet_name=title, index=index, index_label=_corner(table) if index else None)
+            _with_decimals(book.sheets[title], table, places, table.index.nlevels if index else 0)
+        for cell in (cell for sheet in book.sheets.values() for row in sheet.iter_rows() for cell in row):
+            if cell.data_type in ("f", "e"):
+                cell.data_type = "s"  # A text such as "=1" or "#N/A" must become neither a formula nor an error.
+                cell.quotePrefix = True  # nor when somebody edits it
+            if cell.number_format == "0":  # Pandas gives durations this format, which would show whole days.
+                cell.number_format = "[h]:mm:ss"
 
 
 def _places(name: Any, places: Mapping[str, int]) -> int | None:

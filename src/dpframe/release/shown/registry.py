@@ -28,13 +28,24 @@ def registry_entry(items: Fields, typed: Fields) -> str:
     return "\n".join(_lines(_entry(items, typed))) + "\n"
 
 
+def _implementation(items: Fields) -> FieldDict:
+    mechanisms = [
+        f"{row['column']}: {row['mechanism']}, scale {row['scale']:.6g}" for row in items["mechanisms"] if row["scale"]
+    ]
+    return {
+        "preprocessing_and_hyperparameter_tuning": "; ".join(items.get("chosen", {}).get("reason", ["None."])),
+        "mechanisms": "; ".join(mechanisms),
+        "composition": f"Accountant {items['budget']['accountant']}.",
+        "post_processing": " ".join(items.get("post_processing", ["None."])),
+        "utility": items["bias"],
+        "additional_information": items["implementation"]["how"],
+    }
+
+
 def _entry(items: Fields, typed: Fields) -> FieldDict:
     loss, said = items["guarantee"], {name: typed.get(name, "") for name in TYPED}
     size = {key: loss[key] for key in ("epsilon", "rho") if key in loss}
     name = said["name"] or items.get("name") or ""
-    mechanisms = [
-        f"{row['column']}: {row['mechanism']}, scale {row['scale']:.6g}" for row in items["mechanisms"] if row["scale"]
-    ]
     authors, pure = said["authors"] or [""], "Approximate DP" if loss["delta"] else "Pure DP"
     return {
         "url_slug": re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-"),
@@ -69,14 +80,7 @@ def _entry(items: Fields, typed: Fields) -> FieldDict:
                 "data_source_type": "Static",
                 "access_type": "Non-interactive",
             },
-            "implementation": {
-                "preprocessing_and_hyperparameter_tuning": "; ".join(items.get("chosen", {}).get("reason", ["None."])),
-                "mechanisms": "; ".join(mechanisms),
-                "composition": f"Accountant {items['budget']['accountant']}.",
-                "post_processing": " ".join(items.get("post_processing", ["None."])),
-                "utility": items["bias"],
-                "additional_information": items["implementation"]["how"],
-            },
+            "implementation": _implementation(items),
             "administrative": {
                 "status": "Draft",
                 "registry_authors": [authors] if isinstance(authors, str) else list(authors),

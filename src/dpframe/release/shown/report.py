@@ -302,9 +302,26 @@ def in_a_sentence(items: Fields) -> str:
     return f"Whoever knows everything else about the table {said}. Here a person is one unit of privacy, see below."
 
 
+def _numbers_sections(items: Fields, errors: tuple[tuple[str, str], ...]) -> list[tuple[str, list[Any]]]:
+    """The sections about the noise: what it hides, what it is, what it cost and what it leaves."""
+    budget, mechanisms = items["budget"], items["mechanisms"]
+    remaining, limit = (loss_words(budget[key]) for key in ("remaining", "limit"))
+    left = budget.get("words") or f"After this release {remaining} of {limit} remains."
+    measures = Derivation.MEASURES, _rows(items["sensitivity"], Derivation.MEASURES)
+    margins = ("column", f"95% margin of error ({items.get('intervals', 'noise only')})"), errors
+    noise = MECHANISMS, _rows(mechanisms, MECHANISMS)
+    useful = margins if errors else "No number with a margin of error was released."
+    return [
+        ("Sensitivity: how far one unit moves each total", [measures]),
+        ("Mechanisms", [noise, *_about_mechanisms(mechanisms), *_about_keys(mechanisms)]),
+        ("Budget", [f"Accountant {budget['accountant']}. {left}", *_about_failures(budget)]),
+        ("Utility", [useful, *items.get("shown", []), *items.get("mostly_noise", [])]),
+    ]
+
+
 def _sections(items: Fields, errors: tuple[tuple[str, str], ...]) -> list[tuple[str, list[Any]]]:
     """The sections of the statement: each has a title, and paragraphs and tables."""
-    guarantee, budget = items["guarantee"], items["budget"]
+    guarantee = items["guarantee"]
     implied = [f"This implies ε = {x['epsilon']:.4g} at δ = {x['delta']:.2g}." for x in guarantee["implies"]]
     together = guarantee["charged_for_queries"]
     batch = [f"It was charged once for {together} queries released together."] if together > 1 else []
@@ -313,7 +330,6 @@ def _sections(items: Fields, errors: tuple[tuple[str, str], ...]) -> list[tuple[
         [items[key] for key in keys if key in items] for keys in (("corrects", "superseded", "stored"), ("found",))
     )
     versions = ", ".join(f"{k} {v}" for k, v in sorted(items["implementation"]["versions"].items()))
-    remaining, limit = (loss_words(budget[key]) for key in ("remaining", "limit"))
     steps = [{**row, "step": row.get("shown", row["step"])} for row in items["bounds"]]
     return [
         ("Guarantee", [f"Privacy loss: {loss_words(guarantee)}: {guarantee['kind']}.", *implied, *batch]),
@@ -322,36 +338,7 @@ def _sections(items: Fields, errors: tuple[tuple[str, str], ...]) -> list[tuple[
         *_optional(items, "policies", "Policy", lambda policies: [policy["words"] for policy in policies]),
         ("Bounds, and where each comes from", [(Derivation.STEPS, _rows(steps, STEPS)), items["keys"], *found]),
         *_optional(items, "chosen", "Chosen inside the release", lambda chosen: list(chosen["reason"])),
-        (
-            "Sensitivity: how far one unit moves each total",
-            [(Derivation.MEASURES, _rows(items["sensitivity"], Derivation.MEASURES))],
-        ),
-        (
-            "Mechanisms",
-            [
-                (MECHANISMS, _rows(items["mechanisms"], MECHANISMS)),
-                *_about_mechanisms(items["mechanisms"]),
-                *_about_keys(items["mechanisms"]),
-            ],
-        ),
-        (
-            "Budget",
-            [
-                f"Accountant {budget['accountant']}. "
-                + (budget.get("words") or f"After this release {remaining} of {limit} remains."),
-                *_about_failures(budget),
-            ],
-        ),
-        (
-            "Utility",
-            [
-                (("column", f"95% margin of error ({items.get('intervals', 'noise only')})"), errors)
-                if errors
-                else "No number with a margin of error was released.",
-                *items.get("shown", []),
-                *items.get("mostly_noise", []),
-            ],
-        ),
+        *_numbers_sections(items, errors),
         *_optional(items, "post_processing", "Post-processing", list),
         ("Bias", [items["bias"], *items.get("beyond", [])]),
         ("Trust model", [items["trust_model"]]),

@@ -16,7 +16,7 @@ from dpframe.theory.calls import ordered
 from dpframe.theory.datasets import Vector
 from dpframe.theory.exact import Length, Real, exact
 from dpframe.theory.formulas.loss import loss as privacy
-from dpframe.theory.framework import Function, Measurement
+from dpframe.theory.framework import Measurement
 from dpframe.theory.measurements.additive_noise import number_domain
 from dpframe.theory.measurements.grid_noise import checked_scale
 from dpframe.theory.spaces import (
@@ -31,6 +31,17 @@ from dpframe.theory.spaces import (
     ZeroConcentratedDivergence,
 )
 from dpframe.usage import read_whole
+
+
+def _answers(domain: Domain | None, categories: Any) -> tuple[AtomDomain, list[Any]]:
+    """The domain of the values that randomized response answers for, and the answers that there are."""
+    options = _options(domain, categories)
+    domain = domain or AtomDomain(type(options[0]))
+    if not isinstance(domain, AtomDomain) or domain.nan:
+        raise DomainMismatch(f"randomized_response: the input domain is {domain!r}; it answers for one value, not NaN.")
+    if not all(domain.member(o) for o in options):
+        raise DomainMismatch(f"randomized_response: the categories are not all members of {domain!r}.")
+    return domain, options
 
 
 def randomized_response(
@@ -64,12 +75,7 @@ def randomized_response(
         categories, input_domain = list(input_domain), None
     if isinstance(prob, Iterable) and not isinstance(prob, str):
         categories, prob = prob, categories  # The order (domain, metric, categories, prob) is accepted too.
-    options = _options(input_domain, categories)
-    domain = input_domain or AtomDomain(type(options[0]))
-    if not isinstance(domain, AtomDomain) or domain.nan:
-        raise DomainMismatch(f"randomized_response: the input domain is {domain!r}; it answers for one value, not NaN.")
-    if not all(domain.member(o) for o in options):
-        raise DomainMismatch(f"randomized_response: the categories are not all members of {domain!r}.")
+    domain, options = _answers(input_domain, categories)
     metric = DiscreteDistance() if input_metric is None else input_metric
     if metric != DiscreteDistance():
         raise MetricMismatch(f"randomized_response: the input metric is {metric!r}; it is DiscreteDistance().")
@@ -142,20 +148,16 @@ def noisy_max(
     measure = MaxDivergence() if output_measure is None else output_measure
     factor = 1 if input_metric.monotonic else 2
 
-    def epsilon(d_in: Length) -> Fraction:
-        return factor * privacy.laplace_loss(d_in, width)
-
-    privacy_map: Function = epsilon
-    if measure == ZeroConcentratedDivergence():
-
-        def privacy_map(d_in: Length) -> object:
-            return privacy.bounded_range_rho(epsilon(d_in))
-
-    elif measure != MaxDivergence():
+    flips = measure == MaxDivergence()
+    if not flips and measure != ZeroConcentratedDivergence():
         raise InvalidArgument(
             f"noisy_max: output_measure={measure!r}; it is MaxDivergence() or ZeroConcentratedDivergence()."
         )
-    flips = measure == MaxDivergence()
+
+    def privacy_map(d_in: Length) -> object:
+        epsilon = factor * privacy.laplace_loss(d_in, width)
+        return epsilon if flips else privacy.bounded_range_rho(epsilon)
+
     return Measurement(
         input_domain, input_metric, measure, lambda scores: _choose(scores, atom, width, negate, flips), privacy_map
     )
