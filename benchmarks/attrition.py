@@ -45,7 +45,7 @@ def independent(columns: list[np.ndarray], real: np.ndarray, sizes: list[int], w
 
 def main() -> None:
     """Print a line for each way."""
-    reader = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    reader = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     reader.add_argument("--releases", type=int, default=5)
     reader.add_argument("--delta", type=float, default=1e-6)
     options = reader.parse_args()

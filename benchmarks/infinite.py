@@ -36,7 +36,7 @@ def intervals(
 
 def main() -> None:
     """Print a table in Markdown."""
-    reader = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    reader = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     reader.add_argument("--releases", type=int, default=50)
     reader.add_argument("--people", type=int, nargs="*", default=[40, 100, 300])
     options = reader.parse_args()

@@ -55,7 +55,7 @@ def error(frame: dp.PrivateFrame, statistic: str, narrow: bool, true: float, rel
 
 def main() -> None:
     """Print a table in Markdown."""
-    reader = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    reader = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     reader.add_argument("--releases", type=int, default=25)
     reader.add_argument("--people", type=int, nargs="*", default=[500, 5000, 50_000])
     reader.add_argument("--only", default="", help="a statistic")

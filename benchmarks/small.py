@@ -89,7 +89,7 @@ def milliseconds(call: Callable[[], Any], runs: int = RUNS) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--repeats", type=int, default=300, help="releases of each question")
     repeats = max(1, parser.parse_args().repeats // RUNS)
     warnings.simplefilter("ignore")  # the budget is as large as the releases are many

@@ -83,8 +83,8 @@ def _members(obj: Any, options: dict[str, str]) -> Iterator[str]:
 
 
 def summary(obj: Any) -> str:
-    """The first line of a docstring."""
-    return (inspect.getdoc(obj) or "").partition("\n")[0]
+    """The first paragraph of a docstring, in one line."""
+    return " ".join((inspect.getdoc(obj) or "").partition("\n\n")[0].split())
 
 
 class Index(Directive):
