@@ -29,7 +29,8 @@ assert importlib.metadata.version("dpframe") == dp.__version__
 rows = {"user": [1, 1, 2], "spend": [3.0, 4.0, 5.0]}
 for table in (pd.DataFrame(rows), pl.DataFrame(rows)):
     budget = dp.Budget(epsilon=1.0)
-    out = table.dp(unit="user", budget=budget).sum("spend", bounds=(0, 10), max_rows=2).release(epsilon=1.0)
+    total = table.dp(unit="user", budget=budget).sum("spend", bounds=(0, 10), max_rows=2)
+    out = total.release(epsilon=1.0)
     assert isinstance(out.table, type(table)) and budget.remaining.epsilon == 0
 print("released", type(out.value).__name__, "with dpframe", dp.__version__)
 """

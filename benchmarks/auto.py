@@ -13,9 +13,10 @@ what limits leave out, noise and suppression together. A group that is suppresse
 
 Different values (n_unique) are those of the column that a panel has for it, in listed groups.
 
-    python benchmarks/auto.py [part of a panel's name, count, mean, n_unique, listed, found, alone, 0.3, FOLDER ...]
+    python benchmarks/auto.py [count, mean, n_unique, listed, found, alone, 0.3, FOLDER ...]
 
-A number is an ε. FOLDER is where benchmarks/compare/panels.py wrote its tables: they take the place of the panels here.
+Any other word is a part of a panel's name. A number is an ε. FOLDER is where benchmarks/compare/panels.py wrote its
+tables: they take the place of the panels here.
 """
 
 from __future__ import annotations

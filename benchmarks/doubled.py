@@ -1,7 +1,7 @@
 """The table of growth: what the size of a question costs, beside the plain query of Polars where there is one.
 
-    python benchmarks/growth.py --doubled                 # every direction: some fifteen minutes on two cores
-    python benchmarks/growth.py --doubled --only keys     # the directions whose name has one of these words
+    python benchmarks/growth.py --doubled              # every direction: some fifteen minutes on two cores
+    python benchmarks/growth.py --doubled --only keys  # the directions whose name has one of these words
 
 Printed is the processor time of the release at a size, and how many times as long it takes at twice and at four times
 the size. Four times the size should take four times as long at most, or as much longer as plain Polars takes. An arrow

@@ -47,7 +47,7 @@ def main() -> None:
         reading = median_ms(lambda query=query: engine.totals(query._question, 1))
         checking = median_ms(lambda query=query: engine.validate(query._question))
         print(f"{kind}: protect, clip, sum, release on 10,000 rows: {whole:.1f} ms; "
-              f"of it the engine on the rows {reading:.1f} ms and on the empty table {checking:.1f} ms")  # fmt: skip
+              f"of it the engine on the rows {reading:.1f} ms, on the empty table {checking:.1f} ms")  # fmt: skip
     plain = median_ms(
         lambda: (
             polars.lazy().group_by("id").agg(pl.col("spend").clip(0, 100).sum()).select(pl.col("spend").sum()).collect()

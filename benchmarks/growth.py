@@ -2,7 +2,7 @@
 
     python benchmarks/growth.py                      # every case: some ten minutes on two cores
     python benchmarks/growth.py --only median keys   # the cases whose name has one of these words
-    python benchmarks/growth.py --doubled            # the table of growth: each size, twice and four times as large
+    python benchmarks/growth.py --doubled            # a table: each size, twice and four times as large
 
 Prints one line for each case: the processor time of the plain query and of the release, their ratio, and the limit that
 the project sets itself. Both run in turns, and the least of several runs counts. Processor time adds up all threads, so

@@ -1,7 +1,7 @@
 """What a ledger costs: spends per second, the time that it adds to a release, the size of entries, and verification.
 
     python benchmarks/ledger.py [--processes 32] [--spends 1000] [--postgres URL] [--capped]
-    python benchmarks/ledger.py --entries 1000000 [--postgres URL]  # instead: what so many entries cost
+    python benchmarks/ledger.py --entries 1000000 [--postgres URL]  # what so many entries cost
 
 Spends: every process charges one budget with mixed sizes. A spend is one locked, synced transaction that reads the
 budget, adds an entry and moves the budget on. Beside it stand bare synced SQLite transactions, each of which inserts a
@@ -144,7 +144,8 @@ import dpframe as dp
 from dpframe.budget import Loss
 from dpframe.errors import LedgerDamaged
 loss, unit = Loss.charged(Fraction(1, 100), Fraction(0)), "unit 'id', add-remove"
-clock = time.perf_counter if "://" in sys.argv[1] else time.process_time  # a server has processors of its own
+# a server has processors of its own
+clock = time.perf_counter if "://" in sys.argv[1] else time.process_time
 began = 0.0
 def start():
     global began
@@ -199,7 +200,7 @@ def growth(entries, server):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--processes", type=int, default=32)
     parser.add_argument("--spends", type=int, default=1000)
     parser.add_argument("--postgres")

@@ -1,6 +1,6 @@
 """The most memory that a release holds on a Parquet file larger than it, and how long it takes.
 
-    python benchmarks/memory.py       # 100 million rows, 10 million people, three groups each: 1.5 GB of disk
+    python benchmarks/memory.py       # 100 million rows of 10 million people: 1.5 GB of disk
     python benchmarks/memory.py --rows 1e7 --ids text
     python benchmarks/memory.py --questions sums median
 

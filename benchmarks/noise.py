@@ -3,7 +3,7 @@
 Beside the samplers stand the measurements of `dpframe.theory` on arrays: a million integers and floats, with the ratio
 to the sampler underneath (at most 3 is the goal) and to OpenDP's measurement on the same numbers.
 
-    python benchmarks/noise.py                # everything: about six minutes, nearly all of them OpenDP's
+    python benchmarks/noise.py    # everything: about six minutes, nearly all of them OpenDP's
     python benchmarks/noise.py --lengths 1 1000 100000
 
 OpenDP runs in an environment of its own, made from the package index on the first run (it pins other versions of

@@ -2,7 +2,7 @@
 
 python benchmarks/series.py            # by the formulas, and by draws of the whole year
 python benchmarks/series.py --draws 0  # by the formulas alone
-python benchmarks/series.py --nights 100  # how long a backfill of so many nights takes, in plain counts of one night
+python benchmarks/series.py --nights 100  # how long a backfill takes, in plain counts of one night
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """dpframe beside the same two-level aggregation without privacy, OpenDP and PipelineDP; and how its cost grows.
 
-    python benchmarks/speed.py                   # without Spark: under ten minutes on two quiet cores
-    python benchmarks/speed.py --large --spark   # 100 million rows too, and Spark beside Spark
+    python benchmarks/speed.py                  # without Spark: under ten minutes on two quiet cores
+    python benchmarks/speed.py --large --spark  # 100 million rows too, and Spark beside Spark
 
 Prints a table, and writes it with its figures and a chart to benchmarks/results. OpenDP and PipelineDP run in
 environments of their own, made from the package index on the first run (`--opendp PYTHON`, `--pipelinedp PYTHON` take

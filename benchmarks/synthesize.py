@@ -4,9 +4,9 @@ Two public tables, diamonds and flights, are cut into bins. For each library, ε
 variation between synthetic and real rows over all tables of one, two and three columns, the area under the curve of a
 model that is trained on synthetic rows and tested on real ones, and the seconds.
 
-    python benchmarks/synthesize.py FOLDER                      # dpframe; writes the tables into the folder first
-    python benchmarks/synthesize.py FOLDER --library AIM        # or MST: in an environment with opendp[mbi] >= 0.16
-    python benchmarks/synthesize.py FOLDER --report             # in an environment with scikit-learn
+    python benchmarks/synthesize.py FOLDER                # dpframe; writes the tables first
+    python benchmarks/synthesize.py FOLDER --library AIM  # or MST: with opendp[mbi] >= 0.16
+    python benchmarks/synthesize.py FOLDER --report       # with scikit-learn
 
 The δ is 1e-9. OpenDP is paid the ρ that gives (ε, δ) by the conversion that dpframe itself uses.
 """

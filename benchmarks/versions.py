@@ -1,9 +1,9 @@
 """Errors of two versions of the package on made-up tables: which questions became better or worse.
 
     python benchmarks/versions.py OLD/src NEW/src FOLDER [--minutes 9] [--part 1/2] [--only "mean"]
-    python benchmarks/versions.py OLD/src NEW/src FOLDER --again     # what looked worse, with other noise
+    python benchmarks/versions.py OLD/src NEW/src FOLDER --again  # what looked worse, with other noise
     python benchmarks/versions.py OLD/src NEW/src FOLDER --report
-    python benchmarks/versions.py OLD/src NEW/src FOLDER --laws      # noise of totals by its law, in a minute
+    python benchmarks/versions.py OLD/src NEW/src FOLDER --laws   # noise of totals by its law
 
 A cell is a question, a shape and a size of the table, a price and a relation between neighbours. Each version answers
 in one process, in turns with the other, and under the same random words: where both draw alike their errors are equal,
@@ -432,7 +432,7 @@ def main() -> None:
     """Measure, or report."""
     if sys.argv[1:] == ["--work"]:
         return work()
-    reader = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    reader = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     reader.add_argument("old", help="a folder that holds the package")
     reader.add_argument("new")
     reader.add_argument("folder", type=Path, help="where measurements are kept")

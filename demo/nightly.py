@@ -1,7 +1,7 @@
 """The nightly job: add one day's sign-ups to a series, write its tables, say what was spent. Copy it and change it.
 
-python demo/nightly.py 2026-11-21 --days days --out out            # reads days/2026-11-21.parquet
-python demo/nightly.py 2026-11-21 --days days --out out --retry    # once, after a night that was killed
+python demo/nightly.py 2026-11-21 --days days --out out          # reads days/2026-11-21.parquet
+python demo/nightly.py 2026-11-21 --days days --out out --retry  # once, after a night was killed
 """
 
 import argparse

@@ -19,10 +19,10 @@ NEXT = """{python}
 
 import pandas as pd
 import dpframe as dp
-visits = pd.read_csv("visits.csv")                               # several rows for each person
-people = visits.dp(unit="user_id", budget=dp.Budget(epsilon=1))  # the column that says whose a row is
+visits = pd.read_csv("visits.csv")  # several rows for each person
+people = visits.dp(unit="user_id", budget=dp.Budget(epsilon=1))  # whose a row is
 query = people.sum("spend", bounds=(0, 100), max_rows=20)
-print(query.explain())                                           # why it is private; nothing is read yet
+print(query.explain())  # why it is private; nothing is read yet
 print(query.release(epsilon=0.5).report())
 
 Go on in docs/start.md; `make docs` builds the whole site, and `make test` checks all of it."""
@@ -51,15 +51,16 @@ def main() -> None:
     show("... and released, from pandas", f"{paid.value:,}", paid.accuracy())
 
     by_job = wages.drop_nulls("wage").group_by(
-        "occupation", "gender", keys={"occupation": ["blue", "white"], "gender": ["female", "male"]},
-        max_groups=2, max_rows=7,
+        "occupation", "gender",
+        keys={"occupation": ["blue", "white"], "gender": ["female", "male"]}, max_groups=2, max_rows=7,
     )  # fmt: skip
     means = by_job.agg(n=dp.count(), wage=dp.mean("wage")).release(epsilon=1.0)
     show("A grouped mean with public keys", means.table, means.accuracy())
 
     table = people.crosstab(
         "occupation", "ethnicity",
-        keys={"occupation": ["blue", "white"], "ethnicity": ["afam", "other"]}, margins=True, max_rows=7,
+        keys={"occupation": ["blue", "white"], "ethnicity": ["afam", "other"]},
+        margins=True, max_rows=7,
     ).release(epsilon=0.5)  # fmt: skip
     show("A crosstab, in the shape of pd.crosstab", table.table)
 

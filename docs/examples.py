@@ -1,8 +1,8 @@
 """Runs every example of the site and the README: the ```python blocks of a page, in order, in one namespace.
 
-    python docs/examples.py                 # what differs from the pages; tests/test_docs.py asserts that nothing does
-    python docs/examples.py --write         # puts what examples print, and the pictures that they save, into docs/
-    python docs/examples.py --write start   # of pages whose path has this in it
+    python docs/examples.py                # what differs from the pages, which is nothing
+    python docs/examples.py --write        # puts what examples print, and their pictures, into docs/
+    python docs/examples.py --write start  # of pages whose path has this in it
 
 A block that ends in an expression shows its value, as in a notebook. What follows the block says how it is compared:
 
@@ -356,7 +356,7 @@ def write(page: Page) -> bool:
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("--write", action="store_true")
     parser.add_argument("part", nargs="?", default="")
     given = parser.parse_args()

@@ -1,6 +1,6 @@
 """Several processes that add nights to one series at the same time: run by the tests, in an interpreter of its own.
 
-python machines.py PLACE FOLDER SAID KILLS    # until each night is there, and so many of the processes were killed
+python machines.py PLACE FOLDER SAID KILLS  # until each night is there, after so many kills
 
 SAID are the arguments of the series. Each adds nights in an order of its own, late, twice, beyond the horizon, under
 labels that are no night, and with more rows of a person than the series may have been paid for. One after the other is

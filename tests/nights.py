@@ -1,6 +1,6 @@
 """A nightly job that is killed over and over: run by the tests, in an interpreter of its own.
 
-python nights.py PLACE FOLDER NIGHTS KILLS    # add nights to a series, killed at random points; say what happened
+python nights.py PLACE FOLDER NIGHTS KILLS  # add nights to a series, killed at random points
 
 Each attempt is a process of its own. It kills itself by SIGKILL at a random one of the calls of functions that it
 makes, so that every place in the code may be the last, in the middle of a transaction too.

@@ -10,7 +10,8 @@ BEGIN = """
 import functools, operator
 import numpy as np, polars as pl, dpframe as dp
 import warnings; warnings.simplefilter("ignore")
-rows = pl.DataFrame({"u": np.arange(40) // 4, **{f"c{i}": np.arange(40.0) % (i + 2) for i in range(8)}})
+cells = {f"c{i}": np.arange(40.0) % (i + 2) for i in range(8)}
+rows = pl.DataFrame({"u": np.arange(40) // 4, **cells})
 def ask(table, expr):
     frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1e9)).with_columns(y=expr)
     return frame.sum("y", bounds=(0, 100), max_rows=4).release(epsilon=1)

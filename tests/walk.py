@@ -1,6 +1,6 @@
 """The walk: every public question, asked of an engine by `release`, each under a time limit that kills.
 
-python tests/walk.py ENGINE TABLE LIMIT [URL] [--every N] [--only WORDS]   # a line of JSON for each cell
+python tests/walk.py ENGINE TABLE LIMIT [URL] [--every N] [--only WORDS]  # JSON lines
 
 It dies where a cell takes longer than LIMIT seconds. A cell is a question, an engine and a table: one of plain rows, or
 one of rows that engines fail on. It is answered, or refused by an error of dpframe with nothing spent.

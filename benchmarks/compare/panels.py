@@ -22,7 +22,8 @@ PANELS = {
     "baseball": ("plyr", "baseball", "id", "team", "team", "ab", 1, (0, 700)),  # at bats a season, by player
     # scores of inspections, by restaurant
     "inspections": (
-        "causaldata", "restaurant_inspections", "business_name", "Year", "when", "inspection_score", 1, (0, 100),
+        "causaldata", "restaurant_inspections", "business_name", "Year", "when", "inspection_score",
+        1, (0, 100),
     ),
 }  # fmt: skip
 
@@ -56,8 +57,9 @@ def main() -> None:
         table.to_csv(folder / f"{name}.csv", index=False)
         facts.append({"name": name, "bounds": bounds, "groups": sorted(table["grp"].unique().tolist())})
         sizes = table["unit"].value_counts()
-        print(f"{name}: {len(table)} rows of {len(sizes)} units (median {sizes.median():.0f}, most {sizes.max()}), "
-              f"{table['grp'].nunique()} groups, {table['key'].nunique()} keys")  # fmt: skip
+        of_units = f"{len(sizes)} units (median {sizes.median():.0f}, most {sizes.max()})"
+        of_groups = f"{table['grp'].nunique()} groups, {table['key'].nunique()} keys"
+        print(f"{name}: {len(table)} rows of {of_units}, {of_groups}")
     (folder / "panels.json").write_text(json.dumps(facts))
 
 

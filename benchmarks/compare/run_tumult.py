@@ -93,7 +93,8 @@ def query(question: Question) -> Any:
 def answered(made: Any, question: Question) -> Answer:
     frame = made.toPandas()
     low, high = question.panel.bounds if question.task in ("mean", *QUANTILE) else (-math.inf, math.inf)
-    return {group: min(max(float(x), low), high) for group, x in zip(frame[question.by], frame["x"])}  # noqa: B905
+    pairs = zip(frame[question.by], frame["x"])  # noqa: B905
+    return {group: min(max(float(x), low), high) for group, x in pairs}
 
 
 def ask(question: Question) -> Iterator[tuple[str, Ask]]:

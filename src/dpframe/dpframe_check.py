@@ -297,7 +297,8 @@ def vector_of(stated: Json, unit: Limits, totals: Totals) -> Vector:
         of, moved = totals[stated["of"]].stated["kind"], totals[stated["of"]].reach
         require(of not in NO_CELLS, f"the entries of {stated['of']} are no groups")
         return Vector(moved.l0, moved.l1, moved.l1, moved.l1)
-    if kind == "blocks":  # of `size` periods; a unit is in so many `periods`, and adds in each at most what is `bought`
+    if kind == "blocks":
+        # of `size` periods; a unit is in so many `periods`, and adds in each at most what is `bought`
         night, size, periods, weights = totals[stated["of"]], stated["size"], stated["periods"], stated.get("weights")
         here = night.vector._replace(groups=least_of(night.vector.groups, night.stated["cells"]))
         entries, total, cell, swing = bought = [number(text) for text in stated["bought"]]
@@ -444,7 +445,8 @@ def normal_cost(mechanism: Json, total: Total, groups: int | None = None) -> Fra
     require(not (shifted or low < 0 < high), "noise that groups share, on a total that one unit moves up and down")
     if total.replace or d is None or v == 0:
         raise Unknown("shared noise under replace, or on groups that are not listed")
-    c = v / (1 + d * v)  # in the inverse of the covariance scale²·(I + v·J), J all ones; last, two roundings to 1/65536
+    # c stands in the inverse of the covariance scale²·(I + v·J), J all ones; last, two roundings to 1/65536
+    c = v / (1 + d * v)
     few = int(1 / (2 * c))  # with j full entries it is linf²·(j - c·j²), which is largest at j = 1/(2·c)
     parts = [(squares, l1), *((j * linf**2, j * linf) for j in (0, min(few, full), min(few + 1, full)))]
     return Fraction(max(square - c * moved**2 for square, moved in parts) + (d + 1 / v) / (2 * 65536) ** 2) / variance
@@ -730,7 +732,8 @@ class Check:
             before = "0" * 64
             for place, entry in enumerate(budget["entries"], 1):
                 head = [before, entry["number"], entry["kind"], entry["at"]]
-                text = f"{json.dumps(head, separators=(',', ':'), ensure_ascii=False)[:-1]},{entry['sealed']}]"
+                start = json.dumps(head, separators=(",", ":"), ensure_ascii=False)[:-1]
+                text = f"{start},{entry['sealed']}]"
                 sealed = (place, hashlib.sha256(text.encode()).hexdigest()) == (entry["number"], entry["hash"])
                 require(sealed, f"{name!r}, entry {place}: its hash is not that of what it says")
                 if (entry["hash"], before, place) == (named["hash"], named["previous"], named["number"]):
@@ -761,9 +764,11 @@ CODES = {"PROVED": 0, "REFUSED": 1, "UNKNOWN": 3}
 UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
 ASSUMED = """It is assumed that
 - rows were read and limits enforced as the steps and totals say;
-- noise was drawn from the stated laws, each number's independently, and choices were made with the stated chances;
+- noise was drawn from the stated laws, each number's independently, and choices were made with the \
+stated chances;
 - what was released was computed from these answers, and from nothing else that depends on rows;
-- each block or weighted sum of a series is measured once, and each of its periods asks for no more than was bought."""
+- each block or weighted sum of a series is measured once, and each of its periods asks for no more \
+than was bought."""
 
 
 def read(certificate: str, ledger: str | None = None, table: str | None = None) -> Check:

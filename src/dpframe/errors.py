@@ -5,9 +5,9 @@ DpFrameError
 ├── InvalidArgument            a parameter that is wrong for every table (also a ValueError)
 │   ├── InvalidPrice           ε, δ or ρ that is not a positive finite number in its range
 │   ├── InvalidBounds          L > U, NaN, or bounds of the wrong kind
-│   ├── WrongCall              arguments that do not fit a method; says what to type (also a TypeError)
+│   ├── WrongCall              arguments that do not fit a method (also a TypeError)
 │   ├── UnwritableFile         a file cannot be written where it was asked for (also an OSError)
-│   └── MissingFile            files that rows are read from are not there, or not yet (also a FileNotFoundError)
+│   └── MissingFile            files that rows are read from are missing (also a FileNotFoundError)
 ├── SchemaError                the question does not fit the table's schema
 │   ├── UnknownColumn          no such column (also a KeyError)
 │   └── WrongType              the column's type cannot answer this (also a TypeError)
@@ -18,25 +18,25 @@ DpFrameError
 ├── BudgetError
 │   ├── BudgetRequired         neither budget= nor dp.set_budget(...) names a budget
 │   ├── BudgetExceeded         the release costs more than is left in the budget
-│   │   └── CapExceeded        the release costs more than a cap leaves: of a release, a spender, a day, week or month
+│   │   └── CapExceeded        the release costs more than a cap leaves
 │   ├── BudgetMismatch         the budget is bound to another unit, relation or limit
 │   ├── ReleaseMismatch        another release has this name; says what differs
 │   ├── ReleasePending         a release of this name was charged, and its table is not stored yet
 │   ├── ReleaseLost            a release was marked as lost while it ran, so its answer is not shown
-│   ├── FailuresUnacknowledged releases failed after they were charged, and nobody has acknowledged it
+│   ├── FailuresUnacknowledged releases failed after their charge, and nobody has acknowledged it
 │   └── LedgerError            the ledger cannot be trusted or used, so nothing is released
 │       ├── LedgerUnavailable  missing, read-only, full, busy, on a network drive
 │       └── LedgerDamaged      replaced, put back from an older copy, or changed by hand
 ├── FrameworkError             parts of dpframe.theory that do not fit together
 │   ├── DomainMismatch
 │   └── MetricMismatch
-├── UnknownAttribute           no such method or attribute; says what to type (also an AttributeError)
-├── UnsupportedOperation       an operation that cannot be private, or that this engine does not have
-└── EngineError                the engine failed; its own message is withheld, since it may show cells
-    └── EngineUnavailable      the database does not answer, which was found before anything was paid
+├── UnknownAttribute           no such method or attribute (also an AttributeError)
+├── UnsupportedOperation       an operation that cannot be private, or that this engine lacks
+└── EngineError                the engine failed; its message is withheld, since it may show cells
+    └── EngineUnavailable      the database does not answer; nothing was paid
 
-DpFrameWarning                 the call succeeds, but with a consequence that is easily overlooked (a UserWarning)
-└── StoredAnswerWarning        the answer is a stored one, and nothing says that it is about the same rows
+DpFrameWarning                 a consequence that is easily overlooked (a UserWarning)
+└── StoredAnswerWarning        the answer is stored, and may be about other rows
 ```
 """
 

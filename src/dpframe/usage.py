@@ -107,9 +107,9 @@ def explained(question: F, line: str = "dp.{}({})", typed: str | None = None) ->
     Errors: WrongCall
 
     >>> def n_unique(column): ...
-    >>> explained(n_unique)()
+    >>> explained(n_unique)()  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    dpframe.errors.WrongCall: n_unique: missing a required argument: 'column'. Type dp.n_unique('city').
+    dpframe.errors.WrongCall: n_unique: missing a required argument: 'column'. Type ...
     """
     question = getattr(question, "__wrapped__", question)  # without its own door
     if (signature := _spelled_out(question)) != inspect.signature(question):

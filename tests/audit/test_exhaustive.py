@@ -285,9 +285,8 @@ class Tally:
                 }
                 shown = query.sensitivity[paid.names[0]]
                 assert shown == claim.scaled(measure.unit)
-                if (
-                    paid.beside is not None
-                ):  # a sum and its count, measured as a pair: see `theory.formulas.sensitivity.pairs.paired_l1`
+                # a sum and its count, measured as a pair: see `theory.formulas.sensitivity.pairs.paired_l1`
+                if paid.beside is not None:
                     count = paid.weight * values[paid.beside.total.key]
                     both = np.concatenate([count + cells, count - cells], axis=1)
                     found["pair l1"] = (batches.reached(both[there] - both[here])[1], paired_l1(claim))

@@ -387,7 +387,7 @@ def epsilon_does_not_add_up():
             spent += 0
         elif drawn.allotment.total.rank is None:
             spent += bound.exact_l1 / scale
-        else:  # rows at one place or another: 2 · rate · change per row · l1, with the rate that the release takes
+        else:  # rows at one place or another: 2 · rate · change per row · l1, at the release's rate
             change, per_row = ranks.rank_terms(drawn.allotment.total.rank)
             spent += 2 * change * bound.exact_l1 / (scale * per_row)
     return spent > 1

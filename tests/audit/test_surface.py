@@ -75,10 +75,11 @@ CLASSES = {
 PROTECTED = (dp.PrivateFrame, dp.PrivateGroupBy, dp.Query, MomentsQuery, SynthesisQuery, Batch)
 DOORS = """
     __len__ __iter__ __contains__ __reversed__ __array__ __array_interface__ __array_struct__
-    __arrow_array__ __arrow_c_stream__ __arrow_c_array__ __dataframe__ __dataframe_consortium_standard__
-    __narwhals_dataframe__ __narwhals_lazyframe__ __polars_dataframe__ __dlpack__ __buffer__ __bool__ __index__ __int__
-    __float__ __next__ shape size ndim height width values to_numpy to_dict to_list collect head tail sample item iloc
-    loc lazy dtypes schema __getstate__
+    __arrow_array__ __arrow_c_stream__ __arrow_c_array__
+    __dataframe__ __dataframe_consortium_standard__ __narwhals_dataframe__ __narwhals_lazyframe__
+    __polars_dataframe__ __dlpack__ __buffer__ __bool__ __index__ __int__ __float__ __next__
+    shape size ndim height width values to_numpy to_dict to_list collect head tail sample item
+    iloc loc lazy dtypes schema __getstate__
 """.split()  # noqa: SIM905 - a list of fifty names
 
 

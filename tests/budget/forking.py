@@ -1,6 +1,6 @@
 """A process whose threads charge while it is forked: run by the tests, in an interpreter of its own.
 
-python forking.py PLACE FOLDER FORKS SPENDS LIMIT    # fork, charge everywhere, kill some; say what came out, as JSON
+python forking.py PLACE FOLDER FORKS SPENDS LIMIT  # fork, charge everywhere, kill some; print JSON
 
 Three threads charge as three spenders all the time, so most forks come while a transaction is open, and a lock is held.
 What a fork does is drawn: charge in threads of its own; fork once more; end as a program does, which closes what it

@@ -1,14 +1,14 @@
 """Processes that charge one budget at once: run by the tests and the benchmark, each in an interpreter of its own.
 
-python spenders.py spend PLACE PROCESSES SPENDS    # fork, charge, and say how many were granted, as JSON
-python spenders.py capped PLACE PROCESSES SPENDS   # the same under caps of a spender and a day
-python spenders.py among PLACE PROCESSES SPENDS    # the same, where every second one is killed meanwhile
-python spenders.py squares PLACE PROCESSES SPENDS FIT  # the same, of a budget that counts μ², in which so many fit
-python spenders.py shares PLACE PROCESSES SPENDS   # three spenders with a part each, who also move parts
-python spenders.py raw PATH PROCESSES SPENDS       # as many bare synced SQLite transactions
-python spenders.py kills PATH SEEN KILLS           # fork, charge, store and write down what was seen; kill; check
-python spenders.py copies PATH SEEN KILLS          # the same, and copy the file and its journal after each kill
-python spenders.py backups PATH SEEN KILLS         # the same, and take a backup before each kill, beside the charges
+python spenders.py spend PLACE PROCESSES SPENDS        # fork, charge, and print what was granted as JSON
+python spenders.py capped PLACE PROCESSES SPENDS       # the same under caps of a spender and a day
+python spenders.py among PLACE PROCESSES SPENDS        # the same, and every second one is killed
+python spenders.py squares PLACE PROCESSES SPENDS FIT  # the same, counting μ², in which so many fit
+python spenders.py shares PLACE PROCESSES SPENDS       # three spenders with parts, who move parts
+python spenders.py raw PATH PROCESSES SPENDS           # as many bare synced SQLite transactions
+python spenders.py kills PATH SEEN KILLS    # fork, charge, store, write down what was seen; kill; check
+python spenders.py copies PATH SEEN KILLS   # the same, and copy the file and journal after each kill
+python spenders.py backups PATH SEEN KILLS  # the same, and take a backup before each kill
 """
 
 import json

@@ -512,7 +512,8 @@ FULL = """
 import resource, sys
 from dpframe import errors
 from dpframe.budget import Ledger
-resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))  # no file may grow beyond this, as on a full disk
+# no file may grow beyond this, as on a full disk
+resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
 place, copy, folder = sys.argv[1:]
 said = {"by": "Ada", "why": "the disk broke"}
 for call in (
@@ -586,13 +587,15 @@ budget = ledger.budget("busy", epsilon=10**6)
 with open(sys.argv[2], "a") as seen:
     while True:
         try:
-            receipt = budget.charge(Loss.charged(Fraction(1, 1000), Fraction(0)), "unit 'id', add-remove", "count()")
+            loss = Loss.charged(Fraction(1, 1000), Fraction(0))
+            receipt = budget.charge(loss, "unit 'id', add-remove", "count()")
             budget.store(receipt, bytes(500), {"releases": []})
         except errors.LedgerUnavailable as error:
             assert "moved" in str(error), error
             break
         seen.write("x"); seen.flush()
-        time.sleep(0.02)  # without a pause SQLite hands its lock to some processes alone on a busy machine
+        # without a pause SQLite hands its lock to some processes alone on a busy machine
+        time.sleep(0.02)
 """
 
 
@@ -726,7 +729,8 @@ from dpframe.budget import Ledger, Loss
 budget = Ledger(sys.argv[1]).budget("visits")
 for number in range(int(sys.argv[2])):
     loss = Loss.charged(Fraction(1, 10), Fraction(0))
-    budget.store(budget.charge(loss, "unit 'id', add-remove", "count()"), b"table", {"releases": []})
+    charged = budget.charge(loss, "unit 'id', add-remove", "count()")
+    budget.store(charged, b"table", {"releases": []})
 """
 
 

@@ -110,7 +110,8 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (120_000, 120_000))
 granted = 0
 try:
     for _ in range(500):
-        budget.store(budget.charge(Loss.charged(Fraction(1, 1000), Fraction(0)), {WHO!r}, "count()"), b"x" * 500, {{}})
+        loss = Loss.charged(Fraction(1, 1000), Fraction(0))
+        budget.store(budget.charge(loss, {WHO!r}, "count()"), b"x" * 500, {{}})
         granted += 1
 except dp.errors.LedgerUnavailable as error:
     print(granted, error)
@@ -172,7 +173,8 @@ running = budget.charge(price, {WHO!r}, "q", name="running", plan={{}})
 os.chmod({str(folder)!r}, 0o555)
 if os.getuid() == 0:  # whom permissions do not bind
     os.setgroups([]), os.setgid(65534), os.setuid(65534)
-for call in (lambda: budget.charge(price, {WHO!r}, "q"), lambda: budget.store(running, b"", {{"releases": []}})):
+stored = {{"releases": []}}
+for call in (lambda: budget.charge(price, {WHO!r}, "q"), lambda: budget.store(running, b"", stored)):
     try:
         call()
     except dp.errors.LedgerUnavailable as error:

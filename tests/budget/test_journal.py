@@ -54,7 +54,8 @@ from fractions import Fraction
 from dpframe.budget import Loss
 budget = dp.Ledger({str(path)!r}).budget("b", epsilon=1)
 for number in range(1, 11):
-    budget.store(budget.charge(Loss.charged(Fraction(1, 10), Fraction(0)), {WHO!r}, "count()"), b"", {{}})
+    loss = Loss.charged(Fraction(1, 10), Fraction(0))
+    budget.store(budget.charge(loss, {WHO!r}, "count()"), b"", {{}})
     pathlib.Path({str(seen)!r}).write_text(str(number))
     for end in ("-wal", "-shm", "-journal"):
         beside = pathlib.Path({str(path)!r} + end)

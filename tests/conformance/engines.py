@@ -470,9 +470,8 @@ def _as_text(cell: Any, kinds: str) -> str:
         day = dt.date.fromordinal(days + dt.date(1970, 1, 1).toordinal()).isoformat()
     except (ValueError, OverflowError):
         return f"{days} days after 1970"
-    clock = (
-        f" {rest // 3_600_000_000:02}:{rest // 60_000_000 % 60:02}:{rest // 1_000_000 % 60:02}.{rest % 1_000_000:06}"
-    )
+    hours, minutes, seconds = rest // 3_600_000_000, rest // 60_000_000 % 60, rest // 1_000_000 % 60
+    clock = f" {hours:02}:{minutes:02}:{seconds:02}.{rest % 1_000_000:06}"
     return day if kinds == "date" else day + clock
 
 

@@ -1,6 +1,6 @@
 """Processes that a process with engines starts: run by the tests, in an interpreter of its own.
 
-python forked.py ENGINE START USED LEDGER [URL]   # say what a question gives in a process started so, and what is spent
+python forked.py ENGINE START USED LEDGER [URL]  # what a question gives in such a process, and the cost
 
 ENGINE is that of the table, which this process makes and the other one gets, or makes anew where it is spawned. START
 is how the other one starts: "fork", "spawn", "pool" (of forks) or "beside" (forked while threads of this one hold

@@ -205,7 +205,8 @@ def test_ten_million_rows_are_released_where_the_address_space_is_3_gib(tmp_path
 import resource
 resource.setrlimit(resource.RLIMIT_AS, (3 * 2**30, 3 * 2**30))
 import dpframe as dp, polars as pl
-rows = dp.protect(pl.scan_parquet({str(path)!r}), unit="u", budget=dp.Budget(epsilon=1), max_rows=10, max_groups=10)
+scanned, budget = pl.scan_parquet({str(path)!r}), dp.Budget(epsilon=1)
+rows = dp.protect(scanned, unit="u", budget=budget, max_rows=10, max_groups=10)
 out = rows.group_by("g", keys=list(range(20))).agg(dp.mean("x", bounds=(0, 1))).release(epsilon=0.5)
 print(len(out.table))
 """

@@ -246,7 +246,7 @@ def share_of_zeros(draw):
     return sum(int(draw() == 0) for _ in range(TIMES)) / TIMES
 
 
-def test_the_law_is_that_of_the_rounded_difference_and_not_that_of_a_difference_of_rounded_normals():
+def test_the_law_is_that_of_the_rounded_difference_and_not_of_a_difference_of_rounded_normals():
     sigma = 0.3  # of each of four normals: their contrast has twice that
     expected = math.erf(0.5 / (2 * sigma * math.sqrt(2)))
     far = CHANCE * math.sqrt(expected * (1 - expected) / TIMES)

@@ -78,8 +78,8 @@ def test_a_script_that_is_run_again_asks_the_same_question(tmp_path):
 import polars as pl, dpframe as dp
 budget = dp.Ledger({str(tmp_path / "study.sqlite")!r}).budget("visits", epsilon=1)
 frame = pl.DataFrame({{"id": [1, 2], "city": ["a", "b"]}}).dp(unit="id", budget=budget)
-out = frame.filter(dp.col("city") != "c").group_by("city", keys=["a", "b"], max_groups=1).count_units().release(
-    epsilon=0.5, name="daily")
+query = frame.filter(dp.col("city") != "c").group_by("city", keys=["a", "b"], max_groups=1)
+out = query.count_units().release(epsilon=0.5, name="daily")
 print(out.table["count_units"].to_list(), budget.spent.epsilon)
 """
     runs = [

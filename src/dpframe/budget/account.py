@@ -60,8 +60,8 @@ def now() -> dt.datetime:
 class BudgetAccount(BudgetState):
     """The half of a budget that is charged. `Budget` adds how one is made and divided, and what is asked with it."""
 
-    def _open(self, accountant: Accountant, limit: Loss, book: Book, payer: Payer = Payer()) -> None:  # noqa: B008
-        self._accountant, self._limit, self._book, self._payer = accountant, limit, book, payer
+    def _open(self, accountant: Accountant, limit: Loss, book: Book, payer: Payer | None = None) -> None:
+        self._accountant, self._limit, self._book, self._payer = accountant, limit, book, payer or Payer()
 
     @classmethod
     def kept_in(cls, book: Book, accountant: Accountant, limit: Loss, payer: Payer) -> Self:
@@ -294,9 +294,9 @@ class BudgetAccount(BudgetState):
         Errors: InvalidArgument if there is no charge of this name or number, or if it is not pending
 
         >>> import dpframe as dp
-        >>> dp.Budget(epsilon=1).resolve("visits 11")
+        >>> dp.Budget(epsilon=1).resolve("visits 11")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        dpframe.errors.InvalidArgument: resolve: no release 'visits 11' was charged to this budget. None is pending.
+        dpframe.errors.InvalidArgument: resolve: no release 'visits 11' was charged to this budget. ...
         """
         if not is_text(release) and not is_integer(release):
             raise InvalidArgument("resolve: give the name of a release, or the number of its charge in history().")
@@ -354,7 +354,8 @@ class BudgetAccount(BudgetState):
     def check_subject(self, subject: str) -> None:
         """Check the name of the units of a table before it is asked; all else that does not fit, a release refuses.
 
-        Warns:  DpFrameWarning when another budget of the same ledger is about the same units. Errors: BudgetMismatch
+        Warns:  DpFrameWarning when another budget of the same ledger is about the same units
+        Errors: BudgetMismatch
         """
         try:
             own, others = self._book.subjects(subject)

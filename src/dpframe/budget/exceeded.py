@@ -144,9 +144,9 @@ def exceeded(charged: Loss, limit: Loss, remaining: Loss) -> str:
 
     >>> from fractions import Fraction
     >>> one = Loss.limit(Fraction(1), Fraction(0))
-    >>> print(exceeded(Loss.charged(Fraction(1, 2), Fraction(0)), one, one - one))
-    The release costs ε = 0.5, and this budget of ε = 1 is spent: nothing is left. Nothing was charged. \
-budget.history() shows what it was spent on; a named release is free when it is repeated: release(..., name='...').
+    >>> said = exceeded(Loss.charged(Fraction(1, 2), Fraction(0)), one, one - one)
+    >>> print(*said.split(". ")[:2], sep=". ")
+    The release costs ε = 0.5, and this budget of ε = 1 is spent: nothing is left. Nothing was charged
     """
     main_left = remaining.exact_epsilon if remaining.exact_rho is None else remaining.exact_rho
     if not main_left:

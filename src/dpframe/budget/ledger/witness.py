@@ -21,7 +21,8 @@ State = tuple[str, int, str]  # a budget: its name, the number of its entries, t
 
 TABLES = (
     """CREATE TABLE IF NOT EXISTS seen (
-    ledger TEXT NOT NULL, place TEXT NOT NULL, budget TEXT NOT NULL, number INTEGER NOT NULL, head TEXT NOT NULL,
+    ledger TEXT NOT NULL, place TEXT NOT NULL, budget TEXT NOT NULL,
+    number INTEGER NOT NULL, head TEXT NOT NULL,
     PRIMARY KEY (ledger, budget))""",
     "CREATE TABLE IF NOT EXISTS witness (id TEXT NOT NULL)",
 )

@@ -30,8 +30,8 @@ from dpframe.errors import UnsupportedOperation
 
 Sql = sge.Expression  # what Ibis compiles an operation to
 
-_TABLES = """Select Filter Project Aggregate JoinChain JoinLink JoinTable JoinReference SelfReference CTE Union Limit
-Distinct DropColumns DropNull FillNull DummyTable"""
+_TABLES = """Select Filter Project Aggregate JoinChain JoinLink JoinTable JoinReference SelfReference
+CTE Union Limit Distinct DropColumns DropNull FillNull DummyTable"""
 _VALUES = """Field Literal Alias Cast Add Subtract Multiply Divide Modulus Floor Abs Sqrt Log Negate
 Equals NotEquals Less LessEqual Greater GreaterEqual And Or Not IsNull NotNull IsNan InValues
 Coalesce Greatest Least Clip IfElse SearchedCase Count CountStar CountDistinct Sum Min Max Any

@@ -257,8 +257,7 @@ def plainly(frame: pl.LazyFrame) -> pl.DataFrame:
 
 # A choice that depends on all rows: the optimiser must not remove any before it.
 _AS_A_WHOLE: FieldDict = {"predicate_pushdown": False, "projection_pushdown": False, "slice_pushdown": False}
-_WITHOUT_FILES = re.compile("expanded paths were empty|expected at least 1 source")  # Polars about such a scan
-_PATHS = re.compile(r'inner: "([^"]*)"')  # in the same words
+_PATHS = re.compile(r'inner: "([^"]*)"')  # in the words of Polars about a scan without files
 _LISTED = 2100  # the first year for which Polars has no list of clock changes
 
 
@@ -332,11 +331,11 @@ def _schema(frame: pl.LazyFrame) -> pl.Schema:
     try:
         return frame.collect_schema()
     except FileNotFoundError as error:
-        path = str(error).rpartition("): ")[2].partition("\n")[0]
+        path = str(error).rpartition("): ")[2]
     except pl.exceptions.ComputeError as error:
-        if not _WITHOUT_FILES.search(str(error)):
+        if "expanded paths were empty" not in str(error):
             raise
-        path = ", ".join(_PATHS.findall(str(error))) or "of a scan"  # Polars 1.30 names none
+        path = ", ".join(_PATHS.findall(str(error)))
     raise no_file(path)
 
 

@@ -43,7 +43,8 @@ def microseconds_in(dtype: DType) -> int:
 
 # Texts in SQL. What is looked for, of {size} characters, and what comes in its place are literals: {old}, {by}, {new}.
 # A piece is there if the text has enough separators before it, which are counted by what is lost without them.
-REPLACED = """CASE WHEN {find}({text}, {old}) > 0 THEN left({text}, {find}({text}, {old}) - 1) || {new}
+REPLACED = """CASE WHEN {find}({text}, {old}) > 0
+THEN left({text}, {find}({text}, {old}) - 1) || {new}
 || substr({text}, {find}({text}, {old}) + {size}) ELSE {text} END"""
 _LOST = "(length({text}) - length(replace({text}, {by}, '')))"
 PIECE = f"CASE WHEN {_LOST} >= {{least}} * {{size}} THEN split_part({{text}}, {{by}}, {{number}}) END"

@@ -42,9 +42,8 @@ from dpframe.progress import watched
 _USUAL = 2**32  # bytes for a part, unless somebody says otherwise or the process may take less
 _ROW, _TOTAL = 96, 20  # bytes for a row of a part, and for each of its numbers (measured: 116 to 400 in all)
 _FEWEST = 2**16  # rows of a part
-_RESERVED = (
-    3 * 2**29
-)  # bytes of address space that threads and readers of an engine reserve, however few rows there are
+# bytes of address space that threads and readers of an engine reserve, however few rows there are
+_RESERVED = 3 * 2**29
 _SPARSE = 3  # bytes of address space that are reserved for each byte that is used (measured: 2 to 3)
 _SEED = 0x5EED  # seed of the hash that gives a unit its part. It is public, and is not the salt that chooses groups
 

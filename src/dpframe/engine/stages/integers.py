@@ -13,7 +13,7 @@ from dpframe.engine.stages.coerced import by_edges, to_float
 from dpframe.plan import TIMES, Candidates, Factor, Kind, Total, TotalKind, integer_range
 
 _LOG_TERMS = 8  # terms of the series of log(1 + t): for |t| < 0.19 the terms left out are below 4e-8
-_WIDER = 2**10  # a row's integer may be so many times the bound of the unit's total: sums do not wrap (see plan.grid)
+_WIDER = 2**10  # a row's integer may be so many times the bound of the unit's total (see plan.grid)
 
 
 def row_integer(total: Total) -> nw.Expr:

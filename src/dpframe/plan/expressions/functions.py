@@ -61,8 +61,8 @@ def when(condition: object) -> When:
 def coalesce(*values: object) -> Expr:
     """The first of several values that is not missing. A text names a column, as in Polars; `dp.lit("a")` is a text.
 
-    >>> coalesce("mobile", "phone", Expr(Literal("none")))
-    dp.Expr: when((~mobile.is_null())).then(mobile).when((~phone.is_null())).then(phone).otherwise('none')
+    >>> coalesce("mobile", Expr(Literal("none")))
+    dp.Expr: when((~mobile.is_null())).then(mobile).otherwise('none')
     """
     return Expr(coalesced(_operands(values, "coalesce", "dp.coalesce('mobile', 'phone')")))
 

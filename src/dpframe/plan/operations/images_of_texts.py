@@ -135,7 +135,8 @@ def _form(arg: ColumnDomain) -> str:
         few = values is not None and len(values) <= _ALTERNATIVES
         return f"(?:{'|'.join(re.escape(text) for text in sorted(values or ()))})" if few else ".*"
     if kind(arg.dtype) == Kind.INTEGER and bounds is not None and bounds.upper - bounds.lower < _ALTERNATIVES:
-        return f"(?:{'|'.join(map(str, range(math.floor(bounds.lower), math.ceil(bounds.upper) + 1)))})"
+        inside = range(math.floor(bounds.lower), math.ceil(bounds.upper) + 1)
+        return f"(?:{'|'.join(map(str, inside))})"
     forms = {Kind.INTEGER: _INTEGER_TEXT, Kind.DATE: _DATE_TEXT, Kind.BOOLEAN: "true|false"}
     return f"(?:{forms.get(kind(arg.dtype), '.*')})"
 

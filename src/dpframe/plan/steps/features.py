@@ -236,4 +236,5 @@ class PerUnit(Step):
 
     @property
     def typed(self) -> str:
-        return f"per_unit({', '.join(f'{name}={aggregate.typed}' for name, aggregate in self.features)})"
+        typed = (f"{name}={aggregate.typed}" for name, aggregate in self.features)
+        return f"per_unit({', '.join(typed)})"

@@ -71,7 +71,8 @@ class WithColumns(Rewrite):
         return self._line(short=True)
 
     def _line(self, *, short: bool) -> str:
-        return f"with_columns({', '.join(f'{n}={nodes.text(e._node, short=short)}' for n, e in self.columns)})"
+        written = (f"{name}={nodes.text(expr._node, short=short)}" for name, expr in self.columns)
+        return f"with_columns({', '.join(written)})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,7 +49,8 @@ class CorrelationEstimator(Estimator):
                 (see `CovarianceEstimator.interval`). With noises p, k and l of the sums of products and squares, x and
                 y of sums and w of the count, N times it is
 
-                p - r/(2t)·k - rt/2·l - (b - ra/t)·x - (a - rtb)·y + g·w - N·(e·f - r/2·(e²/t + t·f²))
+                p - r/(2t)·k - rt/2·l - (b - ra/t)·x - (a - rtb)·y + g·w
+                  - N·(e·f - r/2·(e²/t + t·f²))
 
                 where C, U and V cancel in g = ab - r/2·(a²/t + t·b²), but for the centres c and d of the squares' grids
                 and the shifts of sums, which add r/2·(c/t + t·d) and their own weights. With probability 1 - alpha/25

@@ -33,9 +33,9 @@ def long_html(
     If all rows share a margin of error, it is shown once, under the name of the column.
     """
     shared_errors = {name: _shared(table.get_column(name), errors[name]) for name in table.columns if name not in keys}
+    styles = {name: _HEAD if name in keys else _CELL for name in table.columns}
     head = "".join(
-        f"<th style='{_HEAD if name in keys else _CELL}'>{escape(name)}{_small(shared_errors.get(name))}</th>"
-        for name in table.columns
+        f"<th style='{style}'>{escape(name)}{_small(shared_errors.get(name))}</th>" for name, style in styles.items()
     )
     body = []
     for i, row in enumerate(table.head(_ROWS).iter_rows()):
@@ -80,9 +80,10 @@ def grid_html(grid: Crosstab) -> str:
     for level, name in enumerate(grid.across):
         last = level == len(grid.across) - 1
         before = gap if last else "<th></th>" * len(grid.down)
+        notes = [_small(right) if last and j >= width else "" for j in range(len(grid.columns))]
         keys = "".join(
-            f"<th style='{_CELL}'>{escape(_key(key[level]))}{_small(right) if last and j >= width else ''}</th>"
-            for j, key in enumerate(grid.columns)
+            f"<th style='{_CELL}'>{escape(_key(key[level]))}{small}</th>"
+            for key, small in zip(grid.columns, notes, strict=True)
         )
         note = f"<br>each cell ± {escape(inner)}" if last and inner is not None else ""
         lines.append(f"<tr>{before}<th style='{_SMALL}'>{escape(name)}{note}</th>{keys}</tr>")

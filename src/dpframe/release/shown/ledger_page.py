@@ -24,8 +24,9 @@ body{font:15px/1.5 system-ui,sans-serif;color:#1d2f3f;max-width:60em;margin:2em 
 h1{font-size:1.5em}h2{font-size:1.2em;margin-top:2em;border-bottom:1px solid #d5dee6}
 table{border-collapse:collapse;font-size:.85em}th{border-bottom:1px solid #9bbcd6}
 td,th{text-align:left;padding:.15em .6em;vertical-align:top}
-.bar{background:#eef3f7;height:1em;width:100%;border-radius:3px}.bar i{display:block;height:1em;background:#2c5f8a;
-border-radius:3px}.wide{overflow-x:auto}.note{color:#a33}svg text{font-size:11px;fill:#1d2f3f}
+.bar{background:#eef3f7;height:1em;width:100%;border-radius:3px}
+.bar i{display:block;height:1em;background:#2c5f8a;border-radius:3px}
+.wide{overflow-x:auto}.note{color:#a33}svg text{font-size:11px;fill:#1d2f3f}
 """
 
 
@@ -65,12 +66,13 @@ def _section(name: str, budget: Budget) -> str:
         for (of,), table in told.table.group_by("of", maintain_order=True)
         if isinstance(of, str)
     )
+    items = [f"<li>{escape(line)}</li>" for line in (*told.words, *cap_words(budget))]
     standing = f"<p>{escape(budget.standing.words)}</p>" if budget.terms is Terms.EITHER else ""
     return (
         f"<h2>{escape(name)}</h2><p>{escape(str(budget.spent))} spent of {escape(str(budget.limit))}, "
         f"{escape(str(budget.remaining))} left; accountant {escape(budget.accountant)}.{escape(subject)}</p>{standing}"
         f"<div class='bar'><i style='width:{100 * part:.1f}%'></i></div>{warned}"
-        f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in (*told.words, *cap_words(budget)))}</ul>{drawings}"
+        f"<ul>{''.join(items)}</ul>{drawings}"
         f"<h3>Charges</h3>{earlier}<div class='wide'>{_charges(shown)}</div>"
     )
 

@@ -133,9 +133,9 @@ def privacy_filter(odometer: Odometer, d_in: object, d_out: object, *, split: Re
     0.01
     >>> asked = limited(41)
     >>> answers = [asked.ask(t.gaussian(*space, scale=10)) for _ in range(2)]
-    >>> asked.ask(t.gaussian(*space, scale=10))
+    >>> asked.ask(t.gaussian(*space, scale=10))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    dpframe.errors.BudgetExceeded: ask: this measurement would exceed the filter's d_out. It was not run.
+    dpframe.errors.BudgetExceeded: ask: this measurement would exceed the filter's d_out. ...
     """
     metric, measure = odometer.input_metric, odometer.output_measure
     if measure in _PROFILES:

@@ -267,7 +267,8 @@ class VectorDomain(Domain):
         )
 
     def __repr__(self) -> str:
-        return f"VectorDomain({self.element_domain!r}{'' if self.size is None else f', size={self.size}'})"
+        size = "" if self.size is None else f", size={self.size}"
+        return f"VectorDomain({self.element_domain!r}{size})"
 
 
 @dataclass(frozen=True)

@@ -250,7 +250,7 @@ class _Length(Metric):
 
 
 def _difference(a: float, b: float) -> Fraction | float:
-    """|a - b|, exact; infinite if only one of them is finite, or if they are different infinities."""
+    """Distance |a - b|, exact; infinite if one of them is infinite and the other is not the same."""
     if math.isfinite(a) and math.isfinite(b):
         return abs(binary(a) - binary(b))
     return Fraction(0) if a == b or (a != a and b != b) else math.inf

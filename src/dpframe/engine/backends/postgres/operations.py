@@ -34,11 +34,13 @@ ELSE a {{0}} b END"""
 # into halves and adds up the products of the halves, each of which is exact.
 _EXACT = f"""(SELECT CASE WHEN ((h * k - 0.5) + h * (q - k) + (p - h) * k) + (p - h) * (q - k) > 0
     THEN r ELSE CASE WHEN r > 0 THEN {literal(0.0)} ELSE -{literal(0.0)} END END
-FROM (SELECT p, q, r, p * 134217729.0 - (p * 134217729.0 - p) AS h, q * 134217729.0 - (q * 134217729.0 - q) AS k
+FROM (SELECT p, q, r, p * 134217729.0 - (p * 134217729.0 - p) AS h,
+    q * 134217729.0 - (q * 134217729.0 - q) AS k
     FROM (SELECT ABS(a) * {_UP} AS p, ABS(b) * {_UP} AS q,
         {_SIGNED.format(literal(5e-324))} AS r OFFSET 0) AS e OFFSET 0) AS d)"""
 PRODUCT = f"""CASE WHEN ABS(a) > 1 AND ABS(b) > 1 AND ABS(a) < {_INF} AND ABS(b) < {_INF}
-THEN CASE WHEN (ABS(a) * {_DOWN}) * (ABS(b) * {_DOWN}) >= {literal(2.0**-50)} THEN {_INFINITE} ELSE a * b END
+THEN CASE WHEN (ABS(a) * {_DOWN}) * (ABS(b) * {_DOWN}) >= {literal(2.0**-50)}
+    THEN {_INFINITE} ELSE a * b END
 WHEN ABS(a) < 1 AND ABS(b) < 1 AND a <> 0 AND b <> 0 AND (ABS(a) < {_TINY} OR ABS(b) < {_TINY})
 THEN CASE WHEN (ABS(a) * {_UP}) * (ABS(b) * {_UP}) < 0.5 THEN {_NOTHING}
     WHEN (ABS(a) * {_UP}) * (ABS(b) * {_UP}) > 0.5 THEN a * b ELSE {_EXACT} END
@@ -49,7 +51,8 @@ ELSE a * b END"""
 QUOTIENT = f"""CASE WHEN b = 0 THEN NULL
 WHEN ABS(b) < 1 AND ABS(a) > {literal(2.0**-60)} AND ABS(a) < {_INF}
 THEN CASE WHEN ABS(b) < ABS(a) * {literal(2.0**-500)}
-    THEN CASE WHEN (ABS(a) * {_DOWN}) / (ABS(b) * {_UP}) >= {literal(2.0**-50)} THEN {_INFINITE} ELSE a / b END
+    THEN CASE WHEN (ABS(a) * {_DOWN}) / (ABS(b) * {_UP}) >= {literal(2.0**-50)}
+        THEN {_INFINITE} ELSE a / b END
     ELSE a / b END
 WHEN ABS(b) > 1 AND ABS(b) < {_INF} AND ABS(a) < 1 AND a <> 0
 THEN CASE WHEN ABS(a) * {literal(2.0**538)} <= ABS(b) * {_DOWN} THEN {_NOTHING} ELSE a / b END
@@ -64,7 +67,8 @@ TRUNCATED = f"CASE WHEN a >= {literal(-(2.0**63))} AND a < {literal(2.0**63)} TH
 # A decimal becomes the nearest float: 0 where it is too small for a float, infinite where it is too large.
 FROM_DECIMAL = f"""CASE WHEN a = 'NaN' THEN {literal(math.nan).replace("nan", "NaN")}
 WHEN ABS(a) >= {2**1024 - 2**970} THEN CASE WHEN a > 0 THEN {_INF} ELSE -{_INF} END
-WHEN ABS(a) <= 2.4703282292062327208e-324 THEN CASE WHEN a >= 0 THEN {literal(0.0)} ELSE -{literal(0.0)} END
+WHEN ABS(a) <= 2.4703282292062327208e-324
+THEN CASE WHEN a >= 0 THEN {literal(0.0)} ELSE -{literal(0.0)} END
 ELSE CAST(a AS DOUBLE PRECISION) END"""
 
 # Ibis states types that PostgreSQL does not use: it states 64 bits for a sum of whole numbers and a float for 1.5, and
@@ -73,8 +77,9 @@ ELSE CAST(a AS DOUBLE PRECISION) END"""
 _TYPES = "CAST('{}' AS REGTYPE)"
 _IS_WHOLE = f"PG_TYPEOF(a) IN ({', '.join(map(_TYPES.format, ('smallint', 'integer', 'bigint', 'oid')))})"
 _IS_FLOAT = f"PG_TYPEOF(a) IN ({', '.join(map(_TYPES.format, ('real', 'double precision')))})"
-WHOLE_OF = f"""(SELECT CASE WHEN w BETWEEN {{low}} AND {{high}} THEN CAST(w AS BIGINT) END FROM (SELECT CASE
-WHEN {_IS_WHOLE} THEN CAST(CAST(a AS BIGINT) AS NUMERIC) ELSE CAST(CAST(a AS TEXT) AS NUMERIC) END AS w
+WHOLE_OF = f"""(SELECT CASE WHEN w BETWEEN {{low}} AND {{high}} THEN CAST(w AS BIGINT) END
+FROM (SELECT CASE WHEN {_IS_WHOLE} THEN CAST(CAST(a AS BIGINT) AS NUMERIC)
+    ELSE CAST(CAST(a AS TEXT) AS NUMERIC) END AS w
 OFFSET 0) AS v)"""
 _NUMERIC = re.sub(r"\ba\b", "CAST(a AS NUMERIC)", FROM_DECIMAL)
 FLOAT_OF = f"CASE WHEN {_IS_FLOAT} THEN CAST(a AS DOUBLE PRECISION) ELSE {_NUMERIC} END"
@@ -99,8 +104,10 @@ DATE = f"""CASE WHEN a ~ '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}' THEN (SELECT CASE
 WHEN y >= 1 AND m BETWEEN 1 AND 12 AND d BETWEEN 1 AND CASE m WHEN 2
     THEN CASE WHEN y % 4 = 0 AND (y % 100 <> 0 OR y % 400 = 0) THEN 29 ELSE 28 END
     WHEN 4 THEN 30 WHEN 6 THEN 30 WHEN 9 THEN 30 WHEN 11 THEN 30 ELSE 31 END
-THEN CAST(MAKE_DATE(y, m, d) - DATE '1970-01-01' AS BIGINT) END FROM (SELECT {_NUMBERS} OFFSET 0) AS p) END"""
-TIME = f"""CASE WHEN a ~ '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]+)?$'
+THEN CAST(MAKE_DATE(y, m, d) - DATE '1970-01-01' AS BIGINT) END
+FROM (SELECT {_NUMBERS} OFFSET 0) AS p) END"""
+_CLOCK = "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]+)?"
+TIME = f"""CASE WHEN a ~ '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{_CLOCK}$'
 THEN ({DATE}) * 86400000000 + CAST(SUBSTR(a, 12, 2) AS BIGINT) * 3600000000
     + CAST(SUBSTR(a, 15, 2) AS BIGINT) * 60000000 + CAST(SUBSTR(a, 18, 2) AS BIGINT) * 1000000
     + CAST(RPAD(SUBSTR(a, 21, 6), 6, '0') AS BIGINT) END"""
@@ -111,7 +118,8 @@ TEXT = f"CASE WHEN OCTET_LENGTH(CAST(a AS TEXT)) <= {_LONGEST} THEN CAST(a AS TE
 
 # Letters are looked up in our table: for a text of Latin letters in a short part of it, for ASCII not at all.
 CASED = """CASE WHEN a ~ '^[\\u0001-\\u007f]*$' THEN {function}(a COLLATE "C")
-WHEN a ~ '^[{near}]*$' THEN TRANSLATE(a, '{near_have}', '{near_want}') ELSE TRANSLATE(a, '{have}', '{want}') END"""
+WHEN a ~ '^[{near}]*$' THEN TRANSLATE(a, '{near_have}', '{near_want}')
+ELSE TRANSLATE(a, '{have}', '{want}') END"""
 
 # The edge of a word of ASCII in a regular expression; PostgreSQL's own sign for it depends on the locale.
 _WORD = "[0-9A-Za-z_]"
@@ -125,7 +133,8 @@ def text(value: str) -> str:
 
 # Times as their ticks, and parts of times from ticks.
 DAYS = "CASE WHEN a BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN CAST(a - DATE '1970-01-01' AS BIGINT) END"
-MICROSECONDS = """CASE WHEN a BETWEEN TIMESTAMP '0001-01-01 00:00:00' AND TIMESTAMP '9999-12-31 23:59:59.999999'
+MICROSECONDS = """CASE WHEN a BETWEEN TIMESTAMP '0001-01-01 00:00:00'
+    AND TIMESTAMP '9999-12-31 23:59:59.999999'
 THEN CAST(EXTRACT(EPOCH FROM a) * 1000000 AS BIGINT) END"""
 ON_DAY = "CASE WHEN a BETWEEN -719162 AND 2932896 THEN {0} END"
 AT_TIME = "CASE WHEN a BETWEEN -62135596800000000 AND 253402300799999999 THEN {0} END"

@@ -284,9 +284,10 @@ def check_asked(question: Question, asked: str, label: str) -> None:
     Errors: ReleaseMismatch
     """
     if asked_as(question) != asked:
+        now = "now has another question" if asked else "was added by a version that stored no question"
         raise ReleaseMismatch(
             "series.add: enforce=True counts a unit's periods by the questions with which periods were added, and "
-            f"{label} {'now has another question' if asked else 'was added by a version that stored no question'}. "
+            f"{label} {now}. "
             "Give a function that returns for each period its own question, with all of its steps: "
             "series.add(lambda day: ..., period='...'); or open another series. Nothing was spent."
         )

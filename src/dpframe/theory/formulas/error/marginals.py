@@ -10,7 +10,9 @@ its own marginals do not determine. Each interaction in the closure is measured 
 computed from these. With Sub = [1 | -I], (m - 1) by m, and C_B the Kronecker product of Sub over B (`noise.contrasts`),
 the noisy numbers are
 
-    N_B = C_B v_B + ⌊C_B Z_B + 1/2⌋,   Z_B independent real normals of standard deviation σ_B, one for each cell of v_B.
+    N_B = C_B v_B + ⌊C_B Z_B + 1/2⌋
+
+with Z_B independent real normals of standard deviation σ_B, one for each cell of v_B.
 
 Privacy. (1) C_B v_B is a vector of integers, so N_B = ⌊C_B (v_B + Z_B) + 1/2⌋, which is post-processing of real noise.
 (2) Sub maps constants to 0, so Sub = Sub D. It loses nothing else, so D = Sub⁺ Sub. Hence C_B (v_B + Z_B) and

@@ -14,7 +14,8 @@ from dpframe.noise import rounded_reach
 
 _LONGEST = 2**20
 _NODES = 12  # of a mean over a Gamma law
-_APART = 1 + 1e-3  # The smallest ratio of two scales; a scale that is nearer to a smaller one is raised to this ratio.
+# The smallest ratio of two scales; a scale that is nearer to a smaller one is raised to this ratio.
+_APART = 1 + 1e-3
 _FURTHER = 1 + 1e-2  # where a normal error is beside them: its tails are read from a table
 
 
