@@ -17,7 +17,7 @@ import dpframe as dp
 from dpframe.audit.replaying import given, loss
 from dpframe.budget import earlier
 from dpframe.engine.stages import joining
-from dpframe.release.kinds.series import answer, noise, progress, questions, series, unit_change
+from dpframe.release.kinds.series import answer, noise, opening, progress, questions, unit_change
 from dpframe.release.kinds.series.shape import Shape, Shapes
 from dpframe.theory.formulas.sensitivity import period_totals, weighted_square, weighted_totals
 
@@ -580,7 +580,7 @@ PLANTS = {
         "a table joined with itself",
     ),
     "a night is measured again for the price of tonight's question": (
-        series._Night.place,
+        opening.Night.place,
         "noise.again(self.bought",
         "noise.again(UnitChange.of(self.question, self.bought.periods)",
         "a small question measured again",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, Self, Unpack
+from typing import Any, Self, Unpack
 
 from dpframe.api.aggregates import read_aggregates
 from dpframe.api.arguments import (
@@ -42,20 +42,11 @@ from dpframe.plan import (
 )
 from dpframe.plan.bins import intervals_of
 from dpframe.plan.declared import check_levels, limits_of, min_units_of
+from dpframe.plan.layout import check_margins, divided_by
 from dpframe.plan.statistics import Several
 from dpframe.plan.steps import basic as steps
 from dpframe.plan.totals import check_squares
 from dpframe.usage import explains
-
-
-def parts_of(normalize: object) -> Literal["", "index", "columns", "all"]:
-    """The totals that cells are divided by, from `normalize=` as in `pd.crosstab`."""
-    if normalize is False:
-        return ""
-    for names, part in ((("index", 0), "index"), (("columns", 1), "columns"), (("all", True), "all")):
-        if any(type(normalize) is type(x) and normalize == x for x in names):
-            return part  # type: ignore[return-value]
-    raise InvalidArgument("crosstab: normalize= is 'index', 'columns', 'all' or False.")
 
 
 def cell_of(values: str | None, aggfunc: object, bounds: Pair | None) -> Aggregate:
@@ -92,20 +83,6 @@ def _called(word: str, values: str | None, bounds: Pair | None, verb: str) -> Ag
     if values is None:
         raise InvalidArgument(f"{verb}: name the column to take the {word} of: values='spend'.")
     return _OF_VALUES[word](values, bounds)
-
-
-def check_margins(margins: object, subtotals: object, *, nested: bool, parts: bool) -> None:
-    """Errors: InvalidArgument for margins that are none, and for subtotals that there cannot be."""
-    match margins:
-        case bool() | str("measured"):
-            pass
-        case _:
-            raise InvalidArgument("crosstab: margins= is True, False or 'measured'.")
-    if not isinstance(subtotals, bool) or (subtotals and (margins is not True or parts or not nested)):
-        raise InvalidArgument(
-            "crosstab: subtotals=True goes with two or more columns down and margins=True: "
-            "crosstab(['region', 'town'], 'sex', keys=..., margins=True, subtotals=True)."
-        )
 
 
 def check_cells(question: Question, *, margins: bool, parts: bool) -> None:
@@ -314,7 +291,7 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         down, across = self._names([index], "crosstab"), self._names([columns], "crosstab")
         if not down or not across:
             raise InvalidArgument("crosstab: name a column down (index) and one across (columns).")
-        parts = parts_of(normalize)
+        parts = divided_by(normalize)
         check_margins(margins, subtotals, nested=len(down) > 1, parts=bool(parts))
         unit_limits = read_limits(**limits)
         also = typed_too(values=values, bounds=bounds, keys=keys, other=other, min_units=min_units)

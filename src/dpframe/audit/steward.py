@@ -18,8 +18,8 @@ import polars as pl
 from dpframe.api import protect
 from dpframe.errors import DpFrameError, InvalidArgument
 from dpframe.plan.policy import LIMITS, Policy, PolicyKeys
+from dpframe.plan.scalars import counted, listed
 from dpframe.plan.steps import Rows
-from dpframe.plan.types import counted, listed
 
 FIRST = "FOR THE STEWARD ALONE: this reads the data without noise. It is no release; do not pass it on."
 _SHOWN = 5  # keys that are not listed, by name

@@ -14,21 +14,8 @@ from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, InvalidBounds, WrongType, kind_of
 from dpframe.plan.columns import ColumnDomain
-from dpframe.plan.types import (
-    TIMES,
-    Kind,
-    cast_first,
-    cast_to,
-    check_text,
-    has_zone,
-    kind,
-    kind_of_scalar,
-    number,
-    plain,
-    real,
-    show,
-    ticks,
-)
+from dpframe.plan.scalars import check_text, has_zone, kind_of_scalar, number, plain, real, ticks
+from dpframe.plan.types import TIMES, Kind, cast_first, cast_to, kind, show
 from dpframe.usage import check_flags, is_list
 
 

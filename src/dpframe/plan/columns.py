@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, UnknownColumn
-from dpframe.plan.types import Kind, Scalar, check_text, kind, number
+from dpframe.plan.scalars import Scalar, check_text, number
+from dpframe.plan.types import Kind, kind
 from dpframe.theory.formulas.sensitivity import Relation
 from dpframe.usage import Examples, Hints, nearest
 

@@ -24,9 +24,10 @@ from typing import Any
 
 from dpframe.errors import InvalidArgument, MissingBounds, PolicyExceeded
 from dpframe.plan.columns import Auto, Bounds, Column, ColumnDefaults, Limits, Lock, Table
+from dpframe.plan.scalars import listed, moment
 from dpframe.plan.statistics import Aggregate, Count, CountDistinct, Sum
 from dpframe.plan.totals import in_ticks
-from dpframe.plan.types import TIMES, Kind, listed, moment
+from dpframe.plan.types import TIMES, Kind
 
 _OF = {  # the arguments of a statistic that may be declared: which argument names their column, and what they are
     "bounds": ("column", "bounds"),

@@ -17,24 +17,8 @@ from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, WrongType
 from dpframe.plan.columns import ColumnDomain, Table
-from dpframe.plan.types import (
-    GIVE,
-    TIMES,
-    Kind,
-    Scalar,
-    check_scalar,
-    check_text,
-    in_order,
-    integer_range,
-    kind,
-    listed,
-    moment,
-    number,
-    show,
-    ticks,
-    time_unit,
-    zone_of,
-)
+from dpframe.plan.scalars import GIVE, Scalar, check_scalar, check_text, in_order, listed, moment, number, ticks
+from dpframe.plan.types import TIMES, Kind, integer_range, kind, show, time_unit, zone_of
 from dpframe.usage import is_list, warn
 
 _LIBRARIES = {"pandas": "pandas", "polars": "Polars", "numpy": "NumPy", "pyarrow": "PyArrow", "modin": "Modin"}

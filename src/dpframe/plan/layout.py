@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.keys import Keys
 
 
@@ -59,3 +59,27 @@ def measured_shape(by: Sequence[str], keys: Keys | None, layout: Layout) -> tupl
             "crosstab: margins='measured' needs every combination of keys: keys={'a': [...], 'b': [...]}."
         )
     return down, across
+
+
+def divided_by(normalize: object) -> Literal["", "index", "columns", "all"]:
+    """The totals that cells are divided by, from `normalize=` as in `pd.crosstab`."""
+    if normalize is False:
+        return ""
+    for names, part in ((("index", 0), "index"), (("columns", 1), "columns"), (("all", True), "all")):
+        if any(type(normalize) is type(x) and normalize == x for x in names):
+            return part  # type: ignore[return-value]
+    raise InvalidArgument("crosstab: normalize= is 'index', 'columns', 'all' or False.")
+
+
+def check_margins(margins: object, subtotals: object, *, nested: bool, parts: bool) -> None:
+    """Errors: InvalidArgument for margins that are none, and for subtotals that there cannot be."""
+    match margins:
+        case bool() | str("measured"):
+            pass
+        case _:
+            raise InvalidArgument("crosstab: margins= is True, False or 'measured'.")
+    if not isinstance(subtotals, bool) or (subtotals and (margins is not True or parts or not nested)):
+        raise InvalidArgument(
+            "crosstab: subtotals=True goes with two or more columns down and margins=True: "
+            "crosstab(['region', 'town'], 'sex', keys=..., margins=True, subtotals=True)."
+        )

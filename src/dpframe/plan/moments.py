@@ -31,9 +31,9 @@ from fractions import Fraction
 
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.plan.grid import Product, UnitMoment, ValueGrid
+from dpframe.plan.scalars import check_choice
 from dpframe.plan.statistics import Formula, ReleasedColumn
 from dpframe.plan.totals import Total, TotalKind
-from dpframe.plan.types import check_choice
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.sensitivity import Contribution
 from dpframe.theory.formulas.sensitivity import grouped as maps

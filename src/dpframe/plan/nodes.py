@@ -15,7 +15,8 @@ import narwhals as nw
 from dpframe.errors import DpFrameError, InvalidArgument
 from dpframe.plan.columns import Bounds, ColumnDomain, Possible, Table
 from dpframe.plan.operations import OPERATIONS, Applied, imaged
-from dpframe.plan.types import Null, Scalar, has_zone, kind_of_scalar, listed
+from dpframe.plan.scalars import Scalar, has_zone, kind_of_scalar, listed
+from dpframe.plan.types import Null
 
 
 class Leaf:

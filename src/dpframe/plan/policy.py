@@ -24,8 +24,9 @@ from dpframe.errors import InvalidArgument, PolicyExceeded, kind_of
 from dpframe.fields import FieldDict, Fields
 from dpframe.plan.bins import check_interval
 from dpframe.plan.columns import Bounds, ColumnDomain, Limits, Lock, PolicyCap
+from dpframe.plan.scalars import real
 from dpframe.plan.steps import Rows, check_limit, typed_unit
-from dpframe.plan.types import Kind, kind, real, show
+from dpframe.plan.types import Kind, kind, show
 from dpframe.theory.formulas.sensitivity import Relation
 from dpframe.usage import Hints, is_integer, nearest
 

@@ -19,10 +19,11 @@ from dpframe.plan.explain.beyond import Beyond, beyond, of_nobody, of_rows
 from dpframe.plan.explain.sentences import released_groups
 from dpframe.plan.grid import Product
 from dpframe.plan.question import Question
+from dpframe.plan.scalars import counted, moment, number
 from dpframe.plan.steps import Filter, Rows, Step, lineage, source_of
 from dpframe.plan.tables import titled
 from dpframe.plan.totals import Total, TotalKind
-from dpframe.plan.types import TIMES, counted, kind, moment, number, show
+from dpframe.plan.types import TIMES, kind, show
 from dpframe.safe_text import visible
 from dpframe.theory.formulas.loss import ROUNDS
 from dpframe.theory.formulas.sensitivity import Relation

@@ -17,16 +17,8 @@ from dpframe.plan.expressions.foreign import PolarsReader
 from dpframe.plan.expressions.namespaces import CalendarNamespace, TextNamespace
 from dpframe.plan.hints import EXPRESSION
 from dpframe.plan.nodes import Call, Listed, Literal, Name, Node, joined, text
-from dpframe.plan.types import (
-    Kind,
-    as_dtype,
-    check_years,
-    in_order,
-    is_finite,
-    kind_of_scalar,
-    plain,
-    real,
-)
+from dpframe.plan.scalars import check_years, in_order, is_finite, kind_of_scalar, plain, real
+from dpframe.plan.types import Kind, as_dtype
 from dpframe.safe_text import visible
 from dpframe.usage import Hints, door, is_list, read_whole
 

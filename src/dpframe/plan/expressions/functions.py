@@ -10,7 +10,7 @@ from dpframe.errors import InvalidArgument
 from dpframe.plan.expressions.choices import case, coalesced
 from dpframe.plan.expressions.expression import Expr, node_of
 from dpframe.plan.nodes import Call, Literal, Name, Node
-from dpframe.plan.types import check_text, real
+from dpframe.plan.scalars import check_text, real
 from dpframe.usage import Hints, door, one_by_one
 
 _LONGEST = 10**9  # numbers of a part of a duration

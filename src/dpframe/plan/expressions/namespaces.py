@@ -11,7 +11,8 @@ from typing import Any, Generic, NoReturn, Protocol, Self, TypeVar
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.hints import CALENDAR, PIECES, TEXT
 from dpframe.plan.operations import TOTALS, WHITE_SPACE, Ends, Every, Form, Pattern
-from dpframe.plan.types import as_dtype, check_text, real
+from dpframe.plan.scalars import check_text, real
+from dpframe.plan.types import as_dtype
 from dpframe.usage import Hints, check_flags, read_whole
 
 

@@ -43,7 +43,8 @@ from dpframe.plan.operations.images_of_times import (
 )
 from dpframe.plan.operations.rules import Applied, Image
 from dpframe.plan.operations.windows import is_local
-from dpframe.plan.types import TIMES, Kind, as_held, integer_range, kind
+from dpframe.plan.scalars import as_held
+from dpframe.plan.types import TIMES, Kind, integer_range, kind
 from dpframe.usage import is_integer
 
 _EXACT = 2**50  # whole numbers below this in size are exact in floats, also after a rounded product

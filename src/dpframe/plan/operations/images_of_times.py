@@ -15,7 +15,8 @@ from narwhals.dtypes import DType
 from dpframe.plan.columns import ColumnDomain, Possible
 from dpframe.plan.operations.rules import Applied, Image
 from dpframe.plan.operations.windows import Every, Window, is_local
-from dpframe.plan.types import Kind, has_zone, kind, ticks_of_a_second
+from dpframe.plan.scalars import has_zone
+from dpframe.plan.types import Kind, kind, ticks_of_a_second
 
 _EPOCH, _MONDAY, _DAY = dt.datetime(1970, 1, 1), dt.datetime(1970, 1, 5), dt.timedelta(days=1)
 

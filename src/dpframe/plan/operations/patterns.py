@@ -35,7 +35,7 @@ from dpframe.plan.operations.pattern_parts import (
     sure_groups,
     written,
 )
-from dpframe.plan.types import check_text
+from dpframe.plan.scalars import check_text
 
 _TIMES, _LARGEST, _NESTED = 100, 1_000, 20  # repetitions of a part; characters in all when written out; groups
 

@@ -10,7 +10,7 @@ import narwhals as nw
 from dpframe.errors import InvalidArgument
 from dpframe.plan.columns import Bounds, ColumnDomain
 from dpframe.plan.operations.rules import Applied, Operation, Rule
-from dpframe.plan.types import check_text
+from dpframe.plan.scalars import check_text
 
 
 def _text(dtype: nw.dtypes.DType, bounds: Bounds | None = None, *, missing: bool = False) -> Rule:

@@ -15,27 +15,8 @@ from narwhals.dtypes import DType
 from dpframe.errors import InvalidArgument, WrongType
 from dpframe.plan.columns import Bounds, ColumnDomain
 from dpframe.plan.operations.rules import NUMBERS, Applied, Operation, as_floats, finite, need
-from dpframe.plan.types import (
-    GIVE,
-    TIMES,
-    Kind,
-    Null,
-    Scalar,
-    as_held,
-    cast_to,
-    check_cast,
-    check_no_times,
-    check_scalar,
-    check_years,
-    integer_range,
-    is_wide,
-    kind,
-    moment,
-    number,
-    show,
-    ticks,
-    zone_of,
-)
+from dpframe.plan.scalars import GIVE, Scalar, as_held, check_no_times, check_scalar, check_years, moment, number, ticks
+from dpframe.plan.types import TIMES, Kind, Null, cast_to, check_cast, integer_range, is_wide, kind, show, zone_of
 
 
 def _compare(asked: Applied) -> ColumnDomain:

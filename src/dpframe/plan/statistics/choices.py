@@ -10,6 +10,7 @@ from dpframe.errors import InvalidArgument, InvalidBounds
 from dpframe.plan.columns import Auto, Bounds
 from dpframe.plan.grid import FEW
 from dpframe.plan.keys import check_key, read_keys
+from dpframe.plan.scalars import Scalar
 from dpframe.plan.statistics.base import Aggregate, Formula, ReleasedColumn, time_type, typed_bounds
 from dpframe.plan.totals import (
     bounds_of,
@@ -21,7 +22,7 @@ from dpframe.plan.totals import (
     readable_column,
     tree_total,
 )
-from dpframe.plan.types import TIMES, Scalar
+from dpframe.plan.types import TIMES
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.rank_trees import tree_is_better
 

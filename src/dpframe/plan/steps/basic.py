@@ -18,7 +18,8 @@ from dpframe.plan.bins import Intervals
 from dpframe.plan.columns import ColumnDomain, Limits, Table
 from dpframe.plan.declared import Declared, check_limits
 from dpframe.plan.expressions import Expr
-from dpframe.plan.types import Kind, listed, show
+from dpframe.plan.scalars import listed
+from dpframe.plan.types import Kind, show
 from dpframe.theory.formulas.sensitivity import Relation
 from dpframe.usage import Hints, read_whole
 

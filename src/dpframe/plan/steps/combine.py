@@ -20,9 +20,10 @@ from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation,
 from dpframe.fields import Fields, Names
 from dpframe.plan import declared
 from dpframe.plan.columns import Bounds, Column, ColumnDefaults, ColumnDomain, Limits, Possible, Table
+from dpframe.plan.scalars import Scalar
 from dpframe.plan.steps.basic import MOST, Bound, Step, lineage, source_of, sources_of
 from dpframe.plan.steps.rewrites import UnderPolicy
-from dpframe.plan.types import Kind, Scalar, is_wide, kind, show
+from dpframe.plan.types import Kind, is_wide, kind, show
 
 
 class How(StrEnum):

@@ -11,9 +11,10 @@ from narwhals.dtypes import DType
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
 from dpframe.plan.columns import Table
 from dpframe.plan.expressions import col
+from dpframe.plan.scalars import Scalar
 from dpframe.plan.steps.basic import Filter, Step
 from dpframe.plan.steps.combine import common_units
-from dpframe.plan.types import Kind, Scalar, show
+from dpframe.plan.types import Kind, show
 from dpframe.theory.formulas.sensitivity import Relation
 
 

@@ -19,8 +19,9 @@ from dpframe.plan.columns import Bounds, ColumnDefaults, Limits, Lock, Table
 from dpframe.plan.expressions import Expr
 from dpframe.plan.nodes import Node
 from dpframe.plan.operations import Applied, cast_domain, clip_domain, fill_domain, imaged
+from dpframe.plan.scalars import Scalar
 from dpframe.plan.steps.basic import Step, not_the_unit
-from dpframe.plan.types import Kind, Scalar, kind, show
+from dpframe.plan.types import Kind, kind, show
 
 
 @dataclass(frozen=True, eq=False)

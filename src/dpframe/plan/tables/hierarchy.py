@@ -17,9 +17,9 @@ from dpframe.plan.allotments import Allotment
 from dpframe.plan.grid import FRACTION_BITS
 from dpframe.plan.keys import Key, Keys
 from dpframe.plan.question import Question
+from dpframe.plan.scalars import Scalar
 from dpframe.plan.statistics import Formula, ReleasedColumn
 from dpframe.plan.totals import Total, check_squares
-from dpframe.plan.types import Scalar
 from dpframe.theory.formulas.hierarchies import normal_shares, pure_shares
 from dpframe.theory.formulas.sensitivity import Sensitivity, node_limits, row_counts, row_sums
 from dpframe.theory.formulas.trees import Levels

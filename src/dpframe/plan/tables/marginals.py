@@ -16,9 +16,9 @@ from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID
 from dpframe.plan.keys import Keys
 from dpframe.plan.layout import Layout
 from dpframe.plan.question import Question
+from dpframe.plan.scalars import Scalar, counted
 from dpframe.plan.statistics import Count, Formula, ReleasedColumn
 from dpframe.plan.totals import Total, TotalKind
-from dpframe.plan.types import Scalar, counted
 from dpframe.plan.unit_limits import unit_in_quotes
 from dpframe.theory.formulas.error import Attributes, interaction, shares
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity

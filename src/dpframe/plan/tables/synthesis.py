@@ -16,10 +16,11 @@ from dpframe.errors import UnboundedContribution, UnsupportedOperation
 from dpframe.fields import FieldDict, Fields
 from dpframe.plan.allotments import Allotment
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID
+from dpframe.plan.scalars import counted
 from dpframe.plan.statistics import ReleasedColumn
 from dpframe.plan.tables.marginals import Marginals
 from dpframe.plan.totals import Total, TotalKind
-from dpframe.plan.types import Kind, counted, kind
+from dpframe.plan.types import Kind, kind
 from dpframe.plan.unit_limits import unit_in_quotes
 from dpframe.theory.formulas.error import Attributes
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity

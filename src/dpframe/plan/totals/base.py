@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 from dpframe.plan.columns import Bounds, Column, Limits
 from dpframe.plan.grid import Candidates, Product, UnitMoment, ValueGrid
-from dpframe.plan.types import TIMES, Kind, Scalar
+from dpframe.plan.scalars import Scalar
+from dpframe.plan.types import TIMES, Kind
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
 

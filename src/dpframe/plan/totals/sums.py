@@ -11,8 +11,9 @@ from itertools import product
 from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, WrongType
 from dpframe.plan.columns import Auto, Bounds, Column
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, Candidates, ValueGrid, grid_for
+from dpframe.plan.scalars import Scalar, check_no_times, ticks
 from dpframe.plan.totals.base import Factor, Total, TotalKind, is_power, is_whole, noun_of
-from dpframe.plan.types import TIMES, Kind, Scalar, cast_first, check_no_times, show, ticks, ticks_of_a_second
+from dpframe.plan.types import TIMES, Kind, cast_first, show, ticks_of_a_second
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.sensitivity import MOST_KEYS, key_weights
 from dpframe.theory.formulas.sensitivity import grouped as maps

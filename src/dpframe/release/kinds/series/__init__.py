@@ -1,13 +1,5 @@
 """Series: totals of consecutive periods, with running totals and windows by least squares over published blocks."""
 
-from dpframe.release.kinds.series.opening import (
-    open_series,
-)
-from dpframe.release.kinds.series.series import (
-    Series,
-)
+from dpframe.release.kinds.series.series import Series, open_series
 
-__all__ = [
-    "Series",
-    "open_series",
-]
+__all__ = ["Series", "open_series"]

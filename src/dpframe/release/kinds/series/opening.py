@@ -1,45 +1,121 @@
-"""`budget.series(...)`: open a series, or reopen it by its name."""
+"""A series in the ledger, and a period that is added to it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from dpframe.budget import Budget
-from dpframe.errors import InvalidArgument
-from dpframe.plan import check_names
+from dpframe.budget import Entry, Loss
+from dpframe.plan import Question
+from dpframe.release.kinds.series.answer import Reading
 from dpframe.release.kinds.series.calendar import Calendar
-from dpframe.release.kinds.series.series import Series
+from dpframe.release.kinds.series.noise import SeriesNoise
+from dpframe.release.kinds.series.progress import Block, Place, Progress
+from dpframe.release.kinds.series.questions import (
+    PeriodQuery,
+    asked_as,
+    check_asked,
+    check_same,
+    described_question,
+    validated,
+)
 from dpframe.release.kinds.series.settings import Settings
-from dpframe.usage import body_of, check_flags
+from dpframe.release.kinds.series.unit_change import UnitChange
+from dpframe.release.paying import Account, under_policy
 
 
-@body_of(Budget.series)
-def open_series(
-    budget: Budget,
-    name: str,
-    every: str | None,
-    horizon: int | None,
-    *,
-    unit_periods: int | None,
-    enforce: bool,
-    start: Any,
-    on: str | None,
-    noise: str,
-    **price: Any,
-) -> Series:
-    """A series of a budget; see `Budget.series`."""
-    if not isinstance(name, str) or not name.strip() or "\0" in name:
-        raise InvalidArgument("budget.series: give a name, such as budget.series('signups', every='1d', ...).")
-    if on is not None:
-        if not isinstance(on, str) or not on:
-            raise InvalidArgument("budget.series: on= is the name of the column with the time of a row: on='day'.")
-        check_names([on])
-    check_flags("budget.series: enforce= is True or False.", enforce)
-    typed = [every, horizon, unit_periods, enforce or None, *price.values()]
-    if all(argument is None for argument in typed) and noise == "auto":
-        return Series(budget, name, None, start, on)
-    length = "1d" if every is None else every
-    if start is not None:
-        Calendar.read(length, start)
-    settings = Settings.read(budget.terms, length, horizon, unit_periods, noise, enforce=enforce, **price)
-    return Series(budget, name, settings, start, on)
+@dataclass(frozen=True)
+class Opening:
+    """A series in the ledger: the charge that paid for it, with its noise and its calendar."""
+
+    entry: Entry
+    noise: SeriesNoise
+    calendar: Calendar
+
+    @classmethod
+    def of(cls, entry: Entry) -> Opening:
+        """The series that a charge paid for."""
+        record, plan = entry.body["opens"], entry.body["plan"]["series"]
+        calendar = Calendar.read(plan["every"], record["start"])
+        return cls(entry, SeriesNoise.from_json(record), calendar)
+
+    @property
+    def record(self) -> Any:
+        """The stored form of the series."""
+        return self.entry.body["opens"]
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The arguments with which the series was opened."""
+        return Settings.from_plan(self.entry.body["plan"]["series"])
+
+
+@dataclass(frozen=True)
+class Night:
+    """A period that is added: its question, and the change of one unit that the noise of the series was bought for."""
+
+    opening: Opening
+    source: PeriodQuery
+    number: int
+    question: Question
+    bought: UnitChange
+
+    def hold(self, questions: Mapping[int, Question]) -> None:
+        """Check that the noise of the series is enough for the questions of some periods; see `UnitChange.hold`."""
+        for period, question in questions.items():
+            self.bought.hold(question, self.opening.calendar.label(period), self.opening.record.get("limits", ()))
+
+    def place(self, progress: Progress, blocks: tuple[Block, ...], budget: Account) -> Place:
+        """The place of the period in its series for the charge, with the blocks that it measures."""
+        settings, noise = self.opening.settings, self.opening.noise
+        asked = asked_as(self.question) if settings.enforce else ""
+
+        def cost() -> Loss:
+            price = noise.again(self.bought, blocks, settings.price(budget.terms))
+            under_policy([self.question], budget, price)  # the cap of one release holds for what is measured again
+            return price
+
+        return Place(self.opening.entry.number, progress.line, self.number, blocks, cost, asked)
+
+    def readings(self, progress: Progress, blocks: tuple[Block, ...]) -> list[Reading]:
+        """Readings for some blocks: all of their periods in one pass where that is possible, or each in its own.
+
+        The questions of the periods are held to the noise. In one pass they are that of this period with another time,
+        and time is of no column that is added up. Errors: ReleaseMismatch, those of a query
+        """
+        periods = sorted({period for block in blocks for period in block.periods})
+        together = self.source.together(self.opening.calendar, self.question, periods)
+        if together is None or self.opening.settings.enforce:
+            return [Reading(question, (period,)) for period, question in self._questions(progress, blocks).items()]
+        validated(together)
+        return [Reading(together, periods)]
+
+    def _questions(self, progress: Progress, blocks: tuple[Block, ...]) -> dict[int, Question]:
+        """The questions of the periods of some blocks, each worked out once, checked, and held to the noise.
+
+        With `enforce` each question is about units with rows in fewer than `unit_periods` periods before its period.
+        Errors: ReleaseMismatch, those of a query
+        """
+        calendar, enforce = self.opening.calendar, self.opening.settings.enforce
+        inside = {past for block in blocks for past in block.periods}
+        before = {period: progress.before(period) for period in inside} if enforce else {}
+        each, described = {self.number: self.question}, described_question(self.question)
+        for period in sorted(inside.union(*before.values()) - {self.number}):
+            each[period] = self.source.of(calendar, period)
+            if callable(self.source.query):
+                check_same(described, each[period], calendar.label(period))
+                if period in inside:
+                    validated(each[period])
+        if enforce:
+            for period in each.keys() & progress.asked.keys():
+                check_asked(each[period], progress.asked[period], calendar.label(period))
+        questions = {period: each[period] for period in inside}
+        for period, earlier in before.items():
+            past_questions = {past: each[past] for past in earlier}
+            questions[period] = self.source.first(calendar, each[period], past_questions, self.bought.periods)
+        if before:
+            validated(questions[self.number])
+        self.hold(questions)
+        return questions

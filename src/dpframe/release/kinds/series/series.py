@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,129 +13,31 @@ import polars as pl
 from dpframe.budget import Budget, Entry, Loss, Receipt, Terms
 from dpframe.errors import InvalidArgument, LedgerUnavailable, UnsupportedOperation
 from dpframe.fields import Fields
-from dpframe.plan import Question
+from dpframe.plan import check_names
 from dpframe.release.accuracy import check_alpha
 from dpframe.release.announced import announce
 from dpframe.release.certificate import charged_facts
-from dpframe.release.kinds.series.answer import Measured, Reading, measured, packed_blocks, unpacked_blocks
+from dpframe.release.kinds.series.answer import Measured, measured, packed_blocks, unpacked_blocks
 from dpframe.release.kinds.series.calendar import Calendar
 from dpframe.release.kinds.series.certificate import certified_period
 from dpframe.release.kinds.series.estimates import Estimates, running, windows
 from dpframe.release.kinds.series.noise import SeriesNoise
 from dpframe.release.kinds.series.numbers import SeriesNumbers
-from dpframe.release.kinds.series.progress import Block, Overtaken, Place, Progress
+from dpframe.release.kinds.series.opening import Night, Opening
+from dpframe.release.kinds.series.progress import Overtaken, Progress
 from dpframe.release.kinds.series.questions import (
     PeriodQuery,
-    asked_as,
-    check_asked,
     check_enforced,
     check_kind,
-    check_same,
-    described_question,
     read_query,
     validated,
 )
 from dpframe.release.kinds.series.settings import Settings, bought, kept, opening_plan
-from dpframe.release.kinds.series.unit_change import UnitChange
-from dpframe.release.paying import Account, Naming, charged, read_pending, recorded, subject_of, told, under_policy
+from dpframe.release.paying import Naming, charged, read_pending, recorded, subject_of, told, under_policy
 from dpframe.release.shown import fixed_words
-from dpframe.usage import Hints
+from dpframe.usage import Hints, body_of, check_flags
 
 _TURNS = 100  # attempts to add a period while other processes add periods
-
-
-@dataclass(frozen=True)
-class _Opening:
-    """A series in the ledger: the charge that paid for it, with its noise and its calendar."""
-
-    entry: Entry
-    noise: SeriesNoise
-    calendar: Calendar
-
-    @classmethod
-    def of(cls, entry: Entry) -> _Opening:
-        record, plan = entry.body["opens"], entry.body["plan"]["series"]
-        calendar = Calendar.read(plan["every"], record["start"])
-        return cls(entry, SeriesNoise.from_json(record), calendar)
-
-    @property
-    def record(self) -> Any:
-        """The stored form of the series."""
-        return self.entry.body["opens"]
-
-    @cached_property
-    def settings(self) -> Settings:
-        """The arguments with which the series was opened."""
-        return Settings.from_plan(self.entry.body["plan"]["series"])
-
-
-@dataclass(frozen=True)
-class _Night:
-    """A period that is added: its question, and the change of one unit that the noise of the series was bought for."""
-
-    opening: _Opening
-    source: PeriodQuery
-    number: int
-    question: Question
-    bought: UnitChange
-
-    def hold(self, questions: Mapping[int, Question]) -> None:
-        """Check that the noise of the series is enough for the questions of some periods; see `UnitChange.hold`."""
-        for period, question in questions.items():
-            self.bought.hold(question, self.opening.calendar.label(period), self.opening.record.get("limits", ()))
-
-    def place(self, progress: Progress, blocks: tuple[Block, ...], budget: Account) -> Place:
-        """The place of the period in its series for the charge, with the blocks that it measures."""
-        settings, noise = self.opening.settings, self.opening.noise
-        asked = asked_as(self.question) if settings.enforce else ""
-
-        def cost() -> Loss:
-            price = noise.again(self.bought, blocks, settings.price(budget.terms))
-            under_policy([self.question], budget, price)  # the cap of one release holds for what is measured again
-            return price
-
-        return Place(self.opening.entry.number, progress.line, self.number, blocks, cost, asked)
-
-    def readings(self, progress: Progress, blocks: tuple[Block, ...]) -> list[Reading]:
-        """Readings for some blocks: all of their periods in one pass where that is possible, or each in its own.
-
-        The questions of the periods are held to the noise. In one pass they are that of this period with another time,
-        and time is of no column that is added up. Errors: ReleaseMismatch, those of a query
-        """
-        periods = sorted({period for block in blocks for period in block.periods})
-        together = self.source.together(self.opening.calendar, self.question, periods)
-        if together is None or self.opening.settings.enforce:
-            return [Reading(question, (period,)) for period, question in self._questions(progress, blocks).items()]
-        validated(together)
-        return [Reading(together, periods)]
-
-    def _questions(self, progress: Progress, blocks: tuple[Block, ...]) -> dict[int, Question]:
-        """The questions of the periods of some blocks, each worked out once, checked, and held to the noise.
-
-        With `enforce` each question is about units with rows in fewer than `unit_periods` periods before its period.
-        Errors: ReleaseMismatch, those of a query
-        """
-        calendar, enforce = self.opening.calendar, self.opening.settings.enforce
-        inside = {past for block in blocks for past in block.periods}
-        before = {period: progress.before(period) for period in inside} if enforce else {}
-        each, described = {self.number: self.question}, described_question(self.question)
-        for period in sorted(inside.union(*before.values()) - {self.number}):
-            each[period] = self.source.of(calendar, period)
-            if callable(self.source.query):
-                check_same(described, each[period], calendar.label(period))
-                if period in inside:
-                    validated(each[period])
-        if enforce:
-            for period in each.keys() & progress.asked.keys():
-                check_asked(each[period], progress.asked[period], calendar.label(period))
-        questions = {period: each[period] for period in inside}
-        for period, earlier in before.items():
-            past_questions = {past: each[past] for past in earlier}
-            questions[period] = self.source.first(calendar, each[period], past_questions, self.bought.periods)
-        if before:
-            validated(questions[self.number])
-        self.hold(questions)
-        return questions
 
 
 class Series(Hints):
@@ -195,7 +96,7 @@ class Series(Hints):
             periods |= {past for later in list(periods) for past in progress.before(later)}
         return [opening.calendar.label(past) for past in sorted(periods)]
 
-    def _night(self, source: PeriodQuery, period: object) -> _Night:
+    def _night(self, source: PeriodQuery, period: object) -> Night:
         """A period with its question, which is held to the noise of the series. The first period opens the series.
 
         Errors: those of a release; ReleaseMismatch
@@ -220,15 +121,15 @@ class Series(Hints):
             entry = self._budget.open(loss, subject_of(question), query, name=name, plan=plan, opens=opens, **files)
             receipt = Receipt(entry.number, entry.when, loss, self._budget.remaining)
             announce("charged", self._budget, receipt, name, f"charged {loss} for all of its periods")
-        opening = _Opening.of(entry)  # perhaps that of another process
+        opening = Opening.of(entry)  # perhaps that of another process
         number, terms = opening.calendar.number(period), self._budget.terms
         opening.noise.shapes.part_of(number)
         paid_for = bought(opening.record, opening.settings, question, terms, alone=source.alone)
-        night = _Night(opening, source, number, question, paid_for)
+        night = Night(opening, source, number, question, paid_for)
         night.hold({number: question})
         return night
 
-    def _added(self, night: _Night, pending: Naming) -> tuple[Receipt, Fields]:
+    def _added(self, night: Night, pending: Naming) -> tuple[Receipt, Fields]:
         """Charge a period and measure it. Output: the charge, and what is stored with the answer.
 
         Errors: Overtaken if another process was faster; those of a release
@@ -262,7 +163,7 @@ class Series(Hints):
         _, stored = recorded(self._budget, receipt, f"{self._name} {label}", questions, answer)
         return receipt, stored.statement
 
-    def _certified(self, night: _Night, receipt: Receipt, data: bytes) -> Fields:
+    def _certified(self, night: Night, receipt: Receipt, data: bytes) -> Fields:
         """The certificate of a period: its ledger entry is that of the charge for all periods, its line its own."""
         opening, terms = night.opening, self._budget.terms
         cost = opening.settings.price(terms).loss(delta=opening.noise.normal)
@@ -273,7 +174,7 @@ class Series(Hints):
         entry = charged_facts(paid, self._budget.accountant, opening.entry.name, data)
         return {**made, **entry, "ledger": {**entry["ledger"], "line": receipt.number}}
 
-    def _shown(self, opening: _Opening, number: int, receipt: Receipt, filed: Fields) -> SeriesNumbers:
+    def _shown(self, opening: Opening, number: int, receipt: Receipt, filed: Fields) -> SeriesNumbers:
         """The number of a period that was added. Input: filed: what is stored with its answer."""
         label = opening.calendar.label(number)
         origin = told(self._budget, receipt, f"{self._name} {label}").get("stored", "")
@@ -356,18 +257,18 @@ class Series(Hints):
     def _entry(self) -> Entry | None:
         return next((e for e in self._budget.entries(_opening(self._name)) if e.opens is not None), None)
 
-    def _opened(self) -> _Opening:
+    def _opened(self) -> Opening:
         entry = self._entry()
         if entry is None:
             raise UnsupportedOperation(
                 f"Series {self._name!r} has no period yet. Add one: series.add(query, period='...')."
             )
-        return _Opening.of(entry)
+        return Opening.of(entry)
 
-    def _progress(self, opening: _Opening) -> Progress:
+    def _progress(self, opening: Opening) -> Progress:
         return Progress.of(self._budget.entries(under=opening.entry.number), opening.entry.number)
 
-    def _estimates(self, opening: _Opening) -> Estimates:
+    def _estimates(self, opening: Opening) -> Estimates:
         progress, tables = self._progress(opening), self._budget.tables(opening.entry.number)
         self._read |= {number: unpacked_blocks(data) for number, data in tables.items() if number not in self._read}
         answers = {period: self._read[line] for line, period in progress.lines.items() if line in tables}
@@ -379,7 +280,7 @@ class Series(Hints):
 
     def _long(
         self,
-        opening: _Opening,
+        opening: Opening,
         estimates: Estimates,
         weights: np.ndarray,
         alpha: float,
@@ -407,7 +308,7 @@ class Series(Hints):
 
     def _numbers(
         self,
-        opening: _Opening,
+        opening: Opening,
         estimates: Estimates,
         title: str,
         weights: np.ndarray,
@@ -416,7 +317,7 @@ class Series(Hints):
     ) -> SeriesNumbers:
         return self._presented(opening, title, self._long(opening, estimates, weights, alpha), **more)
 
-    def _presented(self, opening: _Opening, title: str, long: pl.DataFrame, **more: Any) -> SeriesNumbers:
+    def _presented(self, opening: Opening, title: str, long: pl.DataFrame, **more: Any) -> SeriesNumbers:
         record = opening.record
         names = tuple(output["name"] for output in record["outputs"])
         tests = fixed_words(fixed=self._progress(opening).fixed or "test" in record["statement"])
@@ -426,7 +327,7 @@ class Series(Hints):
         entry = self._entry()
         if entry is None:
             return f"Series {self._name!r}: no period yet."
-        opening = _Opening.of(entry)
+        opening = Opening.of(entry)
         progress, words = self._progress(opening), " ".join(opening.record["words"])
         if progress.fixed:
             words = f"{words} {fixed_words(fixed=True)['test']}"
@@ -452,3 +353,35 @@ def _series_plan(entry: Entry | None, name: str) -> Any:
             "unit_periods=1) opens it."
         )
     return entry.body["plan"]["series"]
+
+
+@body_of(Budget.series)
+def open_series(
+    budget: Budget,
+    name: str,
+    every: str | None,
+    horizon: int | None,
+    *,
+    unit_periods: int | None,
+    enforce: bool,
+    start: Any,
+    on: str | None,
+    noise: str,
+    **price: Any,
+) -> Series:
+    """A series of a budget; see `Budget.series`."""
+    if not isinstance(name, str) or not name.strip() or "\0" in name:
+        raise InvalidArgument("budget.series: give a name, such as budget.series('signups', every='1d', ...).")
+    if on is not None:
+        if not isinstance(on, str) or not on:
+            raise InvalidArgument("budget.series: on= is the name of the column with the time of a row: on='day'.")
+        check_names([on])
+    check_flags("budget.series: enforce= is True or False.", enforce)
+    typed = [every, horizon, unit_periods, enforce or None, *price.values()]
+    if all(argument is None for argument in typed) and noise == "auto":
+        return Series(budget, name, None, start, on)
+    length = "1d" if every is None else every
+    if start is not None:
+        Calendar.read(length, start)
+    settings = Settings.read(budget.terms, length, horizon, unit_periods, noise, enforce=enforce, **price)
+    return Series(budget, name, settings, start, on)
