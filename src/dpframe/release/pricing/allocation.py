@@ -128,9 +128,9 @@ def allocate_epsilon(
         numbers, selections = split(parts, selects=selects)
         factor, together, rule = epsilon, ALONE, Rule.GAUSSIAN if normal else Rule.EPSILON
         laplace: Callable[[Allotment, Fraction], Noise] = partial(pure_of, noise)
-        if not normal and joint and slack and parts and noise is not NoiseKind.K_NORM:
+        if not normal and joint and slack and parts and noise.joins:
             rule, laplace = Rule.DISTRIBUTIONS, rounded_laplace_of
-        if not normal and noise is not NoiseKind.K_NORM:
+        if not normal and noise.joins:
             sets = noise is NoiseKind.AUTO and rule is Rule.EPSILON
             numbers, selections, together = measured_together(numbers, selections, epsilon, laplace, sets=sets)
         if rule is Rule.DISTRIBUTIONS:

@@ -86,6 +86,11 @@ def rounded_laplace_of(allotment: Allotment, epsilon: Fraction) -> Noise:
     return Noise(allotment, Laplace(calibration.laplace_scale(allotment.total.sensitivity.exact_l1, epsilon)))
 
 
+def pure_paid_in_rho(noise: NoiseKind, allotment: Allotment, epsilon: Fraction) -> Noise:
+    """Noise of a pure ε whose losses are counted in ρ: rounded Laplace noise, or K-norm noise if that is typed."""
+    return k_norm_of(allotment, epsilon) if noise is NoiseKind.K_NORM else rounded_laplace_of(allotment, epsilon)
+
+
 def laplace_for_rho(allotment: Allotment, rho: Fraction, noise: NoiseKind) -> Noise:
     """Rounded Laplace noise of ρ on one total, or K-norm noise if that is typed."""
     if noise is NoiseKind.K_NORM:

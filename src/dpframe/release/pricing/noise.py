@@ -57,6 +57,11 @@ class NoiseKind(Enum):
         return self.allows(NoiseKind.GAUSSIAN) or self is NoiseKind.ELLIPTIC
 
     @property
+    def joins(self) -> bool:
+        """Whether several totals may be one mechanism of Laplace noise, and losses be added up as distributions."""
+        return self is not NoiseKind.K_NORM
+
+    @property
     def shared(self) -> bool:
         """Whether it is typed as noise of which cells share a part."""
         return self in (NoiseKind.ELLIPTIC, NoiseKind.K_NORM)

@@ -27,9 +27,9 @@ from dpframe.release.pricing.allocation import (
     planned,
     split,
 )
-from dpframe.release.pricing.bought_noise import PricedTotal, choice_of, pieces, rounded_laplace_of
+from dpframe.release.pricing.bought_noise import PricedTotal, choice_of, pieces, pure_paid_in_rho
 from dpframe.release.pricing.noise import NoiseKind, NoisePlan, Rule
-from dpframe.release.pricing.shared_noise import check_shared, k_norm_of
+from dpframe.release.pricing.shared_noise import check_shared
 from dpframe.theory.formulas.loss import calibration, choices_rho, gdp_to_pure
 
 _PAID = "{} paid from this budget with Gaussian noise: release(rho=0.01)."
@@ -228,8 +228,7 @@ class EpsilonFromRho(Price):
                 "Gaussian noise has no ε of its own; from this budget it is paid in ρ: release(rho=0.01)."
             )
         numbers, selections = split([part for part in parts_of(question) if part.weight], selects=True)
-        one_of = k_norm_of if self.noise is NoiseKind.K_NORM else rounded_laplace_of
-        noises = [one_of(part.allotment, self.amount * part.weight) for part in numbers]
+        noises = [pure_paid_in_rho(self.noise, part.allotment, self.amount * part.weight) for part in numbers]
         choices = [choice_of(part.allotment, self.amount * part.weight) for part in selections]
         rho = sum((noise.rho for noise in noises), Fraction(0))
         rho += sum((choices_rho(pieces(p.allotment), self.amount * p.weight) for p in selections), Fraction(0))
