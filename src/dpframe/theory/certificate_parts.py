@@ -10,8 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from dpframe.noise import TAILS
+
 Facts = Mapping[str, Any]
-_ADDED = ("laplace", "discrete_laplace", "gaussian")
+_ADDED = tuple(TAILS)  # laws of noise on one number, which a threshold may be held against
 _ROUNDS, _JOINT = "gaussian_rounds", ("window", "cube")
 _KEY_RULES = {"truncated_geometric": "start", _ROUNDS: "thresholds", **dict.fromkeys(_ADDED, "threshold")}
 MADE_OF_GROUPS = ("merged", "histogram", "count_of_pairs", "interaction")  # totals with entries of their own
