@@ -26,10 +26,10 @@ def discrete_laplace_cdf(scale, k):
     return np.where(k >= 0, 1 - a ** (np.abs(k) + (k >= 0)) / (1 + a), a ** np.abs(k) / (1 + a))
 
 
-LAWS = {
-    "rounded_laplace": (noise.rounded_laplace, rounded_laplace_cdf),
-    "rounded_gaussian": (noise.rounded_gaussian, rounded_gaussian_cdf),
-    "discrete_laplace": (noise.discrete_laplace, discrete_laplace_cdf),
+LAWS = {  # the sampler, the law of its whole numbers, and the real law beside it at large scales
+    "rounded_laplace": (noise.rounded_laplace, rounded_laplace_cdf, stats.laplace),
+    "rounded_gaussian": (noise.rounded_gaussian, rounded_gaussian_cdf, stats.norm),
+    "discrete_laplace": (noise.discrete_laplace, discrete_laplace_cdf, stats.laplace),
 }
 
 
@@ -50,7 +50,7 @@ def fit(draws, cdf, scale, chi_square, law_scale):
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("scale", SCALES)
 def test_a_million_draws_fit_their_law_and_not_its_neighbours(law, scale, chi_square):
-    draw, cdf = LAWS[law]
+    draw, cdf, _ = LAWS[law]
     draws = draw(scale, DRAWS)
     assert draws.dtype == np.int64
     assert fit(draws, cdf, scale, chi_square, scale) > ALARM
@@ -60,7 +60,7 @@ def test_a_million_draws_fit_their_law_and_not_its_neighbours(law, scale, chi_sq
 
 @pytest.mark.parametrize("law", LAWS)
 def test_one_scale_per_draw_gives_each_draw_its_own_law(law, chi_square):
-    draw, cdf = LAWS[law]
+    draw, cdf, _ = LAWS[law]
     scales = np.tile(np.array(SCALES), DRAWS // 12)
     draws = draw(scales, len(scales))
     for scale in SCALES:
@@ -72,11 +72,11 @@ def test_one_scale_per_draw_gives_each_draw_its_own_law(law, chi_square):
 @pytest.mark.parametrize("exponent", [30, 31, 32, 45, 62])
 def test_large_scales_fit_in_their_quantiles_and_their_last_bits(law, exponent, chi_square):
     scale, count = 1.37 * 2.0**exponent, 100_000
-    draws = LAWS[law][0](scale, count)
+    draw, _, real = LAWS[law]
+    draws = draw(scale, count)
     if exponent == 62:
         assert draws.dtype == object  # some do not fit into 64 bits, and none was wrapped
-    quantile = stats.norm.ppf if law == "rounded_gaussian" else stats.laplace.ppf
-    inner = quantile(np.arange(1, 50) / 50) * scale
+    inner = real.ppf(np.arange(1, 50) / 50) * scale
     places = np.searchsorted(inner, draws.astype(float))
     assert chi_square(np.bincount(places, minlength=50), np.full(50, 0.02)) > 1e-8
     for shift in {0, max(0, exponent - 33), max(0, exponent - 29)}:
@@ -87,7 +87,7 @@ def test_large_scales_fit_in_their_quantiles_and_their_last_bits(law, exponent, 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("scale", [0.5, 3.0, 1000.0])
 def test_zero_has_its_mass_and_the_signs_are_fair(law, scale):
-    draw, cdf = LAWS[law]
+    draw, cdf, _ = LAWS[law]
     draws = draw(scale, DRAWS)
     mass = float(cdf(scale, 0) - cdf(scale, -1))
     zeros = int((draws == 0).sum())
