@@ -1,7 +1,7 @@
 """SQLite, through Ibis, with SQL that no cell makes fail.
 
-`functions` holds the functions that SQLite calls in Python, `connection` registers them and runs queries, `compiler`
-writes a query, and `dialect` is the interface for the backend of Ibis.
+`functions` holds the functions that SQLite calls in Python. `dialect` registers them, runs queries, and is the
+interface for the backend of Ibis. `compiler` writes a query, and `written` its constants.
 
 A column of SQLite may hold a cell of any type, whatever type it declares. dpframe reads a cell of another type than the
 declared one as null, and never converts it: if "5" became 5, two units could become one. So there are no whole numbers
