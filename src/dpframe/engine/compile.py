@@ -29,7 +29,7 @@ from dpframe.engine.stages import (
     partial_bits,
     partials,
     placed,
-    row_integer,
+    row_integers,
     sifted,
     unit_names,
     weight_name,
@@ -266,8 +266,7 @@ def influence_weights(question: Question, held: pl.DataFrame, weights: Mapping[i
 def _integers(rows: Frame, columns: dict[int, Partial], *, every: bool = False) -> Frame:
     """Add to the rows the integer of each additive total. With `every`, a count of rows gets a column of ones too."""
     plain = [p for p in columns.values() if p.total.moment is None]
-    integers = [row_integer(p.total).alias(p.rows) for p in plain if p.total.column or every]
-    return rows.with_columns(*integers) if integers else rows
+    return row_integers(rows, {p.rows: p.total for p in plain if p.total.column or every})
 
 
 # Stage 4: totals

@@ -16,7 +16,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.audit.trials import at_least
-from dpframe.engine.stages import row_integer
+from dpframe.engine.stages import row_integers
 from dpframe.errors import InvalidBounds, WrongType
 from strategies import answer
 
@@ -56,7 +56,7 @@ def test_a_rows_integer_is_its_fourth_power_on_the_grid(bounds):
     total = dict(query._question.outputs[0].totals)["x.fourth_powers"]
     values = [*np.linspace(low, high, 501).clip(low, high).tolist(), -1e308, float("inf"), None]
     table = nw.from_native(pl.DataFrame({total.column.id: values}, schema={total.column.id: pl.Float64}))
-    numbers = table.select(n=row_integer(total))["n"].to_list()
+    numbers = row_integers(table, {"n": total})["n"].to_list()
     grid, half = total.grid, (Fraction(high) - Fraction(low)) / 2
     for value, number in zip(values[:-3], numbers, strict=False):
         off = abs(grid.centre + number * grid.step - (Fraction(value) - Fraction(low) - half) ** 4)

@@ -17,7 +17,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.audit.trials import at_least
-from dpframe.engine.stages import row_integer
+from dpframe.engine.stages import row_integers
 from dpframe.errors import InvalidBounds, WrongType
 from strategies import answer
 
@@ -58,7 +58,7 @@ def integers(values, bounds):
     query = dp.protect(pl.DataFrame({"u": [1], "x": [1.0]}), unit="u").skew("x", bounds, max_rows=1)
     _, _, (_, total), _ = query._question.outputs[0].totals
     table = pl.DataFrame({total.column.id: values}, schema={total.column.id: pl.Float64})
-    return total, nw.from_native(table).select(n=row_integer(total))["n"].to_list()
+    return total, row_integers(nw.from_native(table), {"n": total})["n"].to_list()
 
 
 @pytest.mark.parametrize("bounds", BOUNDS[:6])

@@ -5,7 +5,7 @@ from dpframe.engine.stages.coerced import (
 )
 from dpframe.engine.stages.integers import (
     placed,
-    row_integer,
+    row_integers,
 )
 from dpframe.engine.stages.joining import (
     most_per_key,
@@ -63,7 +63,7 @@ __all__ = [
     "partials",
     "placed",
     "public_keys",
-    "row_integer",
+    "row_integers",
     "sifted",
     "to_float",
     "unit_names",

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import narwhals as nw
 
-from dpframe.engine.stages.coerced import WITHIN, by_edges, to_float
-from dpframe.engine.stages.operands import Columns, Lower, Operands
+from dpframe.engine.stages.coerced import WITHIN, to_float
+from dpframe.engine.stages.operands import Columns, Lower, Operands, TableFloats
 from dpframe.plan import LARGEST_POWER, LEAST_POWER, Floats, Kind, exponential, log1p, logarithm
 
 _WHOLE = 2.0**52  # from here on, floats are whole numbers
@@ -69,31 +69,12 @@ def _round(here: Columns, on: Operands) -> nw.Expr:
     return nw.when(~inside.is_null()).then(quotient).otherwise(value)
 
 
-class _TableFloats(Floats):
-    """The floats of a table, on its engine."""
-
-    def __init__(self, here: Columns) -> None:
-        self.here = here
-
-    def real(self, number: float) -> nw.Expr:
-        return self.here.engine.real(number)
-
-    def hold(self, *values: nw.Expr) -> list[nw.Expr]:
-        return self.here.held_all(values)
-
-    def floor(self, value: nw.Expr) -> nw.Expr:
-        return self.here.engine.floor(value)
-
-    def pick(self, value: nw.Expr, edges: Sequence[float], constants: Sequence[float]) -> nw.Expr:
-        return by_edges(value, edges, constants, self.real)
-
-
 def _inside(
     here: Columns, on: Operands, inside: Callable[[nw.Expr], nw.Expr], function: Callable[[nw.Expr, Floats], nw.Expr]
 ) -> tuple[nw.Expr, nw.Expr]:
     """A number, and a function of it, null for a number that is not inside of what the function is computed for."""
     value = here.hold(_real(on))
-    return value, function(here.hold(nw.when(inside(value)).then(value)), _TableFloats(here))
+    return value, function(here.hold(nw.when(inside(value)).then(value)), TableFloats(here))
 
 
 def _log(here: Columns, on: Operands) -> nw.Expr:

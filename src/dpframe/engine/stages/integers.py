@@ -4,37 +4,55 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Mapping
 from functools import reduce
 
 import narwhals as nw
 
 from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.stages.coerced import by_edges, to_float
-from dpframe.plan import TIMES, Candidates, Factor, Kind, Total, TotalKind, integer_range
+from dpframe.engine.stages.operands import Columns, TableFloats
+from dpframe.plan import TIMES, Candidates, Factor, Kind, Total, TotalKind, integer_range, logarithm
 
-_LOG_TERMS = 8  # terms of the series of log(1 + t): for |t| < 0.19 the terms left out are below 4e-8
 _WIDER = 2**10  # a row's integer may be so many times the bound of the unit's total (see plan.grid)
 
 
-def row_integer(total: Total) -> nw.Expr:
-    """A row's value as an integer on the total's grid, 0 where the value is missing.
+def row_integers(frame: Frame, totals: Mapping[str, Total]) -> Frame:
+    """Add the integer of a row on the grid of each total, 0 where the value is missing.
 
     A row in which a column that must be `present` is missing has the integer 0 too.
 
     The last operation on another row clips the integer to the grid, so the bound does not rest on the computation
     before it.
     """
-    integer = _integer(total)
-    for column in total.present:
-        integer = nw.when(~nw.col(column.id).is_null()).then(integer).otherwise(nw.lit(0).cast(nw.Int64))
-    return integer
+    logs = {f"{name}_log": total for name, total in totals.items() if total.kind == TotalKind.LOG}
+    rows = _with_logarithms(frame, logs) if logs else frame
+    integers = {}
+    for name, total in totals.items():
+        integer = _integer(total, nw.col(f"{name}_log") if f"{name}_log" in logs else None)
+        for column in total.present:
+            integer = nw.when(~nw.col(column.id).is_null()).then(integer).otherwise(nw.lit(0).cast(nw.Int64))
+        integers[name] = integer
+    return rows.with_columns(**integers).drop(*logs) if integers else frame
 
 
-def _integer(total: Total) -> nw.Expr:
-    """A row's value as an integer on the total's grid, 0 where the value is missing."""
+def _with_logarithms(frame: Frame, totals: Mapping[str, Total]) -> Frame:
+    """Add the logarithm of a row's value for each total, clipped to its bounds first; null where it is missing."""
+    kept = frame.collect_schema().names()
+    here, logs = Columns(frame, kept), {}
+    for name, total in totals.items():
+        (column,), grid = total.columns, total.grid
+        low, high = (math.exp(grid.centre + end * grid.step) for end in (grid.lower, grid.upper))
+        value = here.hold(to_float(nw.col(column.id)).clip(low, high))
+        logs[name] = logarithm(value, math.e, TableFloats(here))
+    return here.frame.select(*kept, **logs)
+
+
+def _integer(total: Total, log: nw.Expr | None) -> nw.Expr:
+    """A row's value, or its logarithm, as an integer on the total's grid, 0 where the value is missing."""
     if total.column is None:
         return nw.lit(1).cast(nw.Int64)
-    value, grid = nw.col(total.column.id), total.grid
+    value, grid = nw.col(total.column.id) if log is None else log, total.grid
     if total.kind == TotalKind.VALUES:
         return (~value.is_null()).cast(nw.Int64)
     lower, upper = grid.lower, grid.upper
@@ -56,11 +74,7 @@ def _integer(total: Total) -> nw.Expr:
         if grid.step < 1:  # in half units, from a middle that is half a number: see `grid_for`
             whole = whole * 2 - int((grid.centre - middle) * 2)
     else:
-        ends = [float(grid.centre + end * grid.step) for end in (lower, upper)]
-        value = to_float(value)
-        if total.kind == TotalKind.LOG:
-            value = _logarithm(value, *ends)
-        return _on_grid(value, total, lower, upper)
+        return _on_grid(to_float(value), total, lower, upper)
     return whole.clip(lower, upper).fill_null(0)
 
 
@@ -93,29 +107,6 @@ def _distance(factor: Factor, *, beyond: bool) -> nw.Expr:
         return (to_float(value) - float(factor.about)).clip(-reach, reach)
     low, high = (float(end) for end in factor.bounds)
     return to_float(value).clip(low, high) - float(factor.about)
-
-
-def _logarithm(value: nw.Expr, low: float, high: float) -> nw.Expr:
-    """The natural logarithm of a float, clipped to [e^low, e^high] first; null where it is missing.
-
-    Input:  low <= high: the ends of the logarithms, at most 64 octaves apart
-    Output: a float, within 4e-8 of the logarithm
-    Bound:  logarithms of two engines may differ in the last digit, so no engine's logarithm is called. The value is
-            compared with a public table of edges, half an octave apart, and multiplied by the reciprocal of the middle
-            m of its half octave. For v = m·(1 + t), log v = log m + t - t²/2 + … to eight terms; t lies in
-            [2^(-1/4) - 1, 2^(1/4) - 1], so the terms left out are below 0.1893⁹/9 < 3.5e-8. Every engine that follows
-            IEEE 754 compares, adds and multiplies floats alike, and so gives a row the same integer. Privacy does not
-            rest on this argument: the integer is clipped to the grid afterwards
-    Source: the Taylor series; argument reduction by a table is Tang 1990, ACM TOMS 16
-    """
-    logs = [low + math.log(2) / 2 * (i + 0.5) for i in range(max(math.ceil((high - low) / (math.log(2) / 2)), 1))]
-    edges = [math.exp(log - math.log(2) / 4) for log in logs[1:]]
-    value = value.clip(math.exp(low), math.exp(high))
-    t = value * by_edges(value, edges, [math.exp(-log) for log in logs]) - 1.0
-    series = t * (-1.0 / _LOG_TERMS) + 1.0 / (_LOG_TERMS - 1)
-    for term in range(_LOG_TERMS - 2, 0, -1):
-        series = series * t + (1.0 / term if term % 2 else -1.0 / term)
-    return series * t + by_edges(value, edges, logs)
 
 
 def placed(frame: Frame, total: Total) -> Frame:

@@ -20,8 +20,8 @@ from dpframe.engine.backends import (
     Stripped,
     backend_of,
 )
-from dpframe.engine.stages.coerced import int64
-from dpframe.plan import ColumnDomain, Kind, Search, kind
+from dpframe.engine.stages.coerced import by_edges, int64
+from dpframe.plan import ColumnDomain, Floats, Kind, Search, kind
 
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
 # Forms of the texts that can be converted, in the syntax that the regular expressions of all engines share: an
@@ -175,6 +175,29 @@ class Columns:
         self._frame = compute(frame, before, after)
         self._names[after] = None
         return self._column(after)
+
+
+class TableFloats(Floats):
+    """The floats of a table, on its engine."""
+
+    def __init__(self, here: Columns) -> None:
+        self.here = here
+
+    def real(self, number: float) -> nw.Expr:
+        """A constant."""
+        return self.here.engine.real(number)
+
+    def hold(self, *values: nw.Expr) -> list[nw.Expr]:
+        """Values that are read more than once, as columns."""
+        return self.here.held_all(values)
+
+    def floor(self, value: nw.Expr) -> nw.Expr:
+        """A float rounded down."""
+        return self.here.engine.floor(value)
+
+    def pick(self, value: nw.Expr, edges: Sequence[float], constants: Sequence[float]) -> nw.Expr:
+        """The constant of the interval that holds a value."""
+        return by_edges(value, edges, constants, self.real)
 
 
 Lower = Callable[[Columns, Operands], nw.Expr]
