@@ -12,6 +12,7 @@ import pytest
 import dpframe as dp
 from dpframe import errors
 from dpframe.budget import processes
+from dpframe.release import paying
 
 ROWS = pl.DataFrame({"user": [1, 1, 2]})
 AT_WORK = """
@@ -113,6 +114,27 @@ def test_nobody_waits_for_this_process(ledger):
     ledger.budget("visits").charge(zero, *said, name="night", plan={})
     with pytest.raises(errors.ReleasePending, match="This process charged it"):
         ledger.budget("visits").charge(zero, *said, name="night", plan={}, wait=True)
+
+
+@pytest.mark.parametrize("stopped", ["by a person", "by a ledger that cannot be written"])
+def test_of_work_that_was_stopped_this_process_knows_that_it_ended(stopped, ledger, monkeypatch):
+    """A notebook's kernel and a worker of many jobs stay alive: whoever waits there pays again."""
+    budget = ledger.budget("visits")
+    with monkeypatch.context() as patch:
+        if stopped == "by a person":
+            patch.setattr(paying.engine, "sealed", lambda answer: (_ for _ in ()).throw(KeyboardInterrupt))
+        else:
+            unavailable = errors.LedgerUnavailable("It cannot be used.")
+            patch.setattr(type(budget), "store", lambda *_: (_ for _ in ()).throw(unavailable))
+        with pytest.raises((KeyboardInterrupt, errors.LedgerUnavailable)) as said:
+            released(ledger)
+    assert isinstance(said.value, KeyboardInterrupt) or "It was charged before that" in str(said.value)
+    with pytest.raises(errors.ReleasePending, match=r"Its work was stopped here: on_pending='wait'") as pending:
+        released(ledger, on_pending="refuse")
+    assert pending.value.runs is False
+    spent = budget.spent.epsilon
+    released(ledger, on_pending="wait")
+    assert budget.spent.epsilon == 2 * spent
 
 
 @pytest.mark.long

@@ -363,7 +363,7 @@ def query(ledger):
 def test_the_next_run_says_how_to_go_on_and_may_be_told_to_pay_again(query, monkeypatch):
     budget = query._budget
     killed(query, monkeypatch)
-    with pytest.raises(errors.ReleasePending, match=r"on_pending='retry'.*ledger resolve"):
+    with pytest.raises(errors.ReleasePending, match="stopped here: on_pending='wait' or 'retry' pays again"):
         query.release(epsilon=0.1, name="visits")
     assert [line.status for line in budget.history()] == ["pending"]
     value = query.release(epsilon=0.1, name="visits", on_pending="retry").value

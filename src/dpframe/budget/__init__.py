@@ -19,7 +19,7 @@ from dpframe.budget.losses import (
 )
 from dpframe.budget.names import fingerprint, is_text, user_name
 from dpframe.budget.periods_of_time import NamedPeriod, Periods, read_length, time_of
-from dpframe.budget.processes import patient
+from dpframe.budget.processes import ending, patient
 from dpframe.budget.receipts import Page, Receipt, Standing, Stored
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "Stored",
     "Terms",
     "canonical",
+    "ending",
     "fingerprint",
     "is_text",
     "loss_json",

@@ -7,29 +7,49 @@ import os
 import shlex
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from dpframe.budget.entries import Entry
+from dpframe.budget.receipts import Receipt
 from dpframe.errors import ReleasePending
 
 P = ParamSpec("P")
 T = TypeVar("T")
 _PAUSE = 1.0  # seconds between two looks at a release that runs
 _MARGIN = dt.timedelta(seconds=10)  # how exactly the start of a process is known
+_ENDED: set[tuple[int, dt.datetime]] = set()  # charges of this process whose work ended by an error
+
+
+@contextmanager
+def ending(receipt: Receipt) -> Iterator[None]:
+    """Remember that the work of a charge has ended, if an error ends it.
+
+    An interrupt, or a ledger that cannot be written any more, leaves the charge without an answer and without a
+    failure. This process then knows what others cannot: nobody is at work on it.
+    """
+    try:
+        yield
+    except BaseException:
+        _ENDED.add((receipt.number, receipt.when))
+        raise
 
 
 def runs(charge: Entry) -> bool | None:
     """Whether the process of a charge runs: False if it has ended. None if this machine cannot tell.
 
-    It cannot tell of another machine, of this process itself, or of a charge that an earlier version wrote. A process
-    that began after the charge has its number by chance. A wrong answer, as in containers that share the name of a
-    machine and not its processes, costs a second price and no privacy: each is charged.
+    It cannot tell of another machine, or of a charge that an earlier version wrote. Of a charge of its own it knows
+    whether an error ended the work. A process that began after the charge has its number by chance. A wrong answer, as
+    in containers that share the name of a machine and not its processes, costs a second price and no privacy: each is
+    charged.
     """
     host, process = charge.body.get("host"), charge.body.get("process")
-    if process is None or host != socket.gethostname() or process == os.getpid() or os.name != "posix":
+    if process is None or host != socket.gethostname() or os.name != "posix":
         return None
+    if process == os.getpid():
+        return False if (charge.number, charge.when) in _ENDED else None
     try:
         os.kill(process, 0)  # asks, and sends no signal
     except ProcessLookupError:
@@ -62,7 +82,8 @@ def at_work(charge: Entry, where: str | None) -> str:
     if alive:
         return f"{who} That process runs: on_pending='wait' waits for its answer."
     if alive is False:
-        return f"{who} That process runs no more, so it was killed: on_pending='wait' or 'retry' pays again."
+        how = "Its work was stopped here" if own else "That process runs no more, so it was killed"
+        return f"{who} {how}: on_pending='wait' or 'retry' pays again."
     name = charge.name or "..."
     command = f"budget.resolve({name!r})"
     if where is not None:

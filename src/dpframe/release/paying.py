@@ -7,11 +7,24 @@ from fractions import Fraction
 from typing import Any, Protocol, TypedDict, TypeVar
 
 from dpframe import engine
-from dpframe.budget import Loss, Normal, Receipt, Stored, Terms, canonical, patient, read_delta, read_epsilon, user_name
+from dpframe.budget import (
+    Loss,
+    Normal,
+    Receipt,
+    Stored,
+    Terms,
+    canonical,
+    ending,
+    patient,
+    read_delta,
+    read_epsilon,
+    user_name,
+)
 from dpframe.errors import (
     DpFrameError,
     EngineError,
     InvalidArgument,
+    LedgerError,
     PolicyExceeded,
     StoredAnswerWarning,
     UnsupportedOperation,
@@ -227,6 +240,12 @@ def told(account: Account, receipt: Receipt, name: str | None, questions: Iterab
     return {"stored": words}
 
 
+_UNRECORDED = (
+    "It was charged before that, and its answer is lost. When the ledger can be written again, on_pending='wait' or "
+    "'retry' pays again for a release with a name."
+)
+
+
 def recorded(
     account: Account,
     receipt: Receipt,
@@ -237,8 +256,9 @@ def recorded(
     """Read the rows of questions, draw noise for a charge, and store the answer with it.
 
     Input:  answer: reads rows; gives the answer, and its table and statement as they are stored
-    Errors: LedgerError if the answer cannot be stored; else the error of `answer`, which is recorded with the charge
-            before anybody sees it, with a constant message unless it is one of dpframe's own
+    Errors: LedgerError if the answer or the failure cannot be recorded, which says that it was charged; else the error
+            of `answer`, which is recorded with the charge before anybody sees it, with a constant message unless it is
+            one of dpframe's own
 
     What `answer` does besides reading rows, such as a certificate, cannot fail without this record either.
     Files that were written meanwhile are an error too, see `engine.check_files`, which is also called before the
@@ -253,22 +273,30 @@ def recorded(
     words = "measured again, which costs" if receipt.again else "charged"
     announce("charged", account, receipt, name, f"{words} {receipt.loss}")
     problem: BaseException | None = None
-    try:
-        with waited("reading rows and drawing noise"):
-            result, data, statement = engine.sealed(answer)
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # also panics of Polars
-        problem = error
-    try:
-        for question in questions:
-            engine.check_files(question.step)
-    except EngineError as error:
-        problem = error
-    if problem is None:
-        stored = account.store(receipt, data, statement)
-        announce("released", account, receipt, name, "released")
-        return result, stored
-    account.fail(receipt)  # outside of the handler, so that the first error is not the context of the ledger's
-    announce("failed", account, receipt, name, "failed after the charge")
-    raise problem
+    with ending(receipt):
+        try:
+            with waited("reading rows and drawing noise"):
+                result, data, statement = engine.sealed(answer)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # also panics of Polars
+            problem = error
+        try:
+            for question in questions:
+                engine.check_files(question.step)
+        except EngineError as error:
+            problem = error
+        how = "failed after the charge"
+        try:  # outside of the handlers, so that no error is the context of another
+            if problem is None:
+                stored = account.store(receipt, data, statement)
+            else:
+                account.fail(receipt)
+        except LedgerError as error:
+            problem = type(error)(f"{error} {_UNRECORDED}")
+            how = "charged, and its answer or failure cannot be recorded"
+        if problem is not None:
+            announce("failed", account, receipt, name, how)
+            raise problem
+    announce("released", account, receipt, name, "released")
+    return result, stored
