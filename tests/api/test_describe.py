@@ -14,6 +14,7 @@ from dpframe import errors
 from dpframe.api.describing import split
 from dpframe.release.answer import drawn_table
 from dpframe.release.estimators import NoisyColumn, estimator_of
+from inside import numbers_of, question_of
 
 ROWS = ["count", "missing", "mean", "std", "min", "25%", "50%", "75%", "max"]
 RNG = np.random.default_rng(20)
@@ -92,7 +93,7 @@ def test_values_that_cannot_be_missing_cost_nothing_and_are_0():
     frame = protected().drop_nulls("age")
     query = frame.describe(bounds={"age": (0, 120)}, max_rows=2)
     assert query.sensitivity["age_missing.rows"] == query.sensitivity["age_count"]
-    assert len({id(p) for p in query._question.allotments}) == 4  # rows, sum, squares, tree
+    assert len({id(p) for p in question_of(query).allotments}) == 4  # rows, sum, squares, tree
     errors_of = query.release(epsilon=0.1).accuracy().set_index("statistic")
     assert errors_of.loc["missing", ["value", "error"]].tolist() == [0, 0]
 
@@ -121,7 +122,7 @@ def test_the_pair_of_one_column_and_bounds_that_are_known():
 def test_bounds_and_limits_are_chosen_inside():
     frame = protected()
     query = frame.select("age", "wage", "late").describe(bounds=dp.Auto(0.2), limits=dp.Auto())
-    assert query._question.chosen_share == Fraction(3, 10)  # all columns share the part for bounds
+    assert question_of(query).chosen_share == Fraction(3, 10)  # all columns share the part for bounds
     out = query.release(epsilon=5.0)
     low, high = out.table.loc[["min", "max"], "age"]
     assert low < 50 < high
@@ -145,7 +146,7 @@ def test_files_have_the_names_of_the_statistics(tmp_path):
 def test_missing_values_are_within_their_error_as_often_as_said():
     """One in a million runs fails: 400 draws of a miss of at most 5%, with a control whose noise is doubled."""
     query = protected(PEOPLE.head(40)).describe(bounds=BOUNDS, max_rows=2)
-    ask, plan = query._question, query._noise_plan({"epsilon": 1.0}, "auto")
+    ask, plan = question_of(query), query._noise_plan({"epsilon": 1.0}, "auto")
     from dpframe import engine
 
     raw, column = engine.totals(ask, 1), ask.outputs[8]
@@ -180,7 +181,7 @@ def test_the_split_is_the_one_with_the_least_errors():
 def test_each_total_has_its_weight():
     query = protected().describe(bounds=BOUNDS, max_rows=2)
     weights = split([False, False], 3)
-    shares = {p.names[0]: p.share for p in query._question.allotments}
+    shares = {p.names[0]: p.share for p in question_of(query).allotments}
     assert shares["age_count"] == shares["wage_count"] == weights.values
     assert shares["age_missing.rows"] == weights.rows
     assert shares["age_mean.sum"] == weights.sums
@@ -231,5 +232,5 @@ def test_what_is_refused_names_the_line_to_type(name):
 def test_the_shown_numbers_are_worked_out_once():
     """Every cell of a description reads them: worked out for each, a description grew with its columns squared."""
     frame = dp.protect(pl.DataFrame({"u": [1, 2], "x": [0.0, 1.0]}), unit="u", budget=dp.Budget(epsilon=1))
-    numbers = frame.describe("x", bounds=(0, 1), max_rows=1).release(epsilon=1)._numbers
+    numbers = numbers_of(frame.describe("x", bounds=(0, 1), max_rows=1).release(epsilon=1))
     assert numbers.shown is numbers.shown

@@ -11,6 +11,7 @@ import pytest
 
 import dpframe as dp
 from dpframe import errors
+from inside import question_of
 
 ROWS = {"id": [1, 1, 2], "city": ["a", "b", "a"], "spend": [1.5, 250.0, None], "age": [10, 20, 30]}
 
@@ -33,7 +34,7 @@ def test_figures_of_common_questions(frame):
 def test_names_of_measures(frame):
     q = frame.drop_nulls("spend").agg(n=dp.count(), spend=dp.mean("spend", bounds=(0, 9)), max_rows=2)
     assert set(q.sensitivity) == {"n", "spend.sum", "spend.count"}
-    assert len(q._question.allotments) == 2  # the count of rows that cannot be missing is the count of rows
+    assert len(question_of(q).allotments) == 2  # the count of rows that cannot be missing is the count of rows
     assert set(frame.sum("age", bounds=(0, 9), max_rows=1).sensitivity) == {"age"}
     assert set(frame.count(max_rows=1).sensitivity) == {"count"}
     assert set(frame.count("age", max_rows=1).sensitivity) == {"age"}

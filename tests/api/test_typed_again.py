@@ -12,6 +12,7 @@ import pytest
 import dpframe as dp
 from dpframe import engine
 from dpframe.errors import InvalidArgument, UnboundedContribution
+from inside import question_of
 
 
 def protected():
@@ -59,7 +60,7 @@ def test_threads_add_up_their_own_tables():
     queries = [dp.protect(rows, unit=dp.Rows(1)).count() for rows in tables]
 
     def repeated(i):
-        return [int(engine.totals(queries[i]._question, 0).values[0][0]) for _ in range(10)]
+        return [int(engine.totals(question_of(queries[i]), 0).values[0][0]) for _ in range(10)]
 
     with ThreadPoolExecutor(6) as pool:
         results = list(pool.map(repeated, range(6)))

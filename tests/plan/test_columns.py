@@ -11,6 +11,7 @@ import pytest
 import dpframe as dp
 from dpframe.errors import DpFrameError, InvalidArgument, MissingBounds, UnboundedContribution, UnsupportedOperation
 from dpframe.plan import Bounds
+from inside import question_of
 
 
 @pytest.fixture
@@ -111,7 +112,7 @@ def test_what_can_be_missing_is_followed(frame, step, nullable):
 def test_public_keys_are_those_of_the_values(frame, step, keys):
     assert known(step(frame), "level").keys == keys
     if keys is None:
-        assert step(frame).group_by("level", max_groups=1).count_units()._question.private_keys
+        assert question_of(step(frame).group_by("level", max_groups=1).count_units()).private_keys
 
 
 def test_the_unit_travels_hidden_and_is_not_rewritten(frame):

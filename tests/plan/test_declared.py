@@ -22,6 +22,7 @@ from dpframe.errors import (
     WrongType,
 )
 from dpframe.plan import described
+from inside import question_of
 
 DAYS = [dt.date(2026, 1, 1 + i) for i in range(4)]
 TABLE = pl.DataFrame(
@@ -49,7 +50,7 @@ def declared(**said):
 
 
 def question(query):
-    return getattr(query, "_query", query)._question
+    return question_of(getattr(query, "_query", query))
 
 
 def same(short, typed):
@@ -605,7 +606,7 @@ def test_bounds_that_each_release_chooses_are_declared_as_typed(name):
         MANY.dp(unit="user", budget=dp.Budget(epsilon=9), max_rows=1, **b) for b in ({"bounds": auto}, {})
     )
     short, long = CHOSEN[name](declared), CHOSEN[name](typed, bounds=dp.Auto())
-    assert short._question.aggregates == long._question.aggregates
+    assert question_of(short).aggregates == question_of(long).aggregates
     assert short.release(epsilon=1.0).table.shape == long.release(epsilon=1.0).table.shape
     assert "dp.Auto()" in str(short.explain())
     assert CHOSEN[name](declared, bounds=(0, 9)).sensitivity == CHOSEN[name](typed, bounds=(0, 9)).sensitivity

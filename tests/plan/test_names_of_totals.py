@@ -6,6 +6,7 @@ import pytest
 import dpframe as dp
 from dpframe.errors import InvalidArgument
 from dpframe.plan import Covers
+from inside import question_of
 from statistics_table import statistics
 
 ROWS = pl.DataFrame(
@@ -34,8 +35,8 @@ def test_a_column_with_the_name_of_a_part_of_another_is_refused(statistic, asked
         made = asked(**beside(columns, "apart"))
     except dp.errors.UnsupportedOperation:
         return  # this statistic is not asked for in this way
-    names = {name for one in made._question.allotments for name in one.names}
-    assert {"apart"} <= names - set(made._question.by)
+    names = {name for one in question_of(made).allotments for name in one.names}
+    assert {"apart"} <= names - set(question_of(made).by)
     for name in (name for name in names if name.startswith("n.")):
         with pytest.raises(InvalidArgument, match=rf"{name}'.*agg"):
             asked(**beside(columns, name))
@@ -45,13 +46,13 @@ def test_a_column_with_the_name_of_a_part_of_another_is_refused(statistic, asked
 def test_a_column_with_the_name_of_a_second_moment_is_refused_with_intervals_for_the_population(statistic):
     columns, asked = {"n": statistic.aggregate()}, QUESTIONS["listed"]
     try:
-        made = asked(**columns)._question.covering(Covers.POPULATION)
+        made = question_of(asked(**columns)).covering(Covers.POPULATION)
     except dp.errors.UnsupportedOperation:
         return
-    alone = {name for one in asked(**columns)._question.allotments for name in one.names}
+    alone = {name for one in question_of(asked(**columns)).allotments for name in one.names}
     for name in {name for one in made.allotments for name in one.names} - alone:
         with pytest.raises(InvalidArgument, match=rf"{name}'.*agg"):
-            asked(**beside(columns, name))._question.covering(Covers.POPULATION)
+            question_of(asked(**beside(columns, name))).covering(Covers.POPULATION)
 
 
 @pytest.mark.parametrize("part", ["rows", "columns", "total"])

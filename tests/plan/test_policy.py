@@ -10,6 +10,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.errors import DpFrameError, InvalidArgument, UnknownColumn, WrongType
+from inside import question_of
 
 TABLE = pl.DataFrame(
     {"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Ulm"], "spend": [3.0, 4.0, 500.0], "code": [1, 2, 3]}
@@ -100,10 +101,10 @@ def test_an_entry_that_is_a_default_may_be_typed_otherwise(tmp_path):
     frame = dp.protect(TABLE, policy=policy(tmp_path, text))
     assert frame.sum("spend").sensitivity["spend"].l1 == 20
     assert frame.sum("spend", bounds=(0, 50), max_rows=5).sensitivity["spend"].l1 == 250
-    assert frame.group_by("city").count()._question.keys.levels == (("Bonn",),)
-    assert frame.group_by("city", keys=["Ulm"], max_rows=9).count()._question.keys.levels == (("Ulm",),)
-    assert frame.group_by("code", min_units=3).count()._question.min_units == 3
-    assert frame.group_by("code").count()._question.min_units == 9
+    assert question_of(frame.group_by("city").count()).keys.levels == (("Bonn",),)
+    assert question_of(frame.group_by("city", keys=["Ulm"], max_rows=9).count()).keys.levels == (("Ulm",),)
+    assert question_of(frame.group_by("code", min_units=3).count()).min_units == 3
+    assert question_of(frame.group_by("code").count()).min_units == 9
     words = str(frame.group_by("city").mean("spend").explain())
     assert "declared by visits.toml: max_rows, max_groups, keys of 'city', bounds of 'spend'" in words
     typed = dp.protect(TABLE, policy=tmp_path / "visits.toml", max_rows=7, bounds={"spend": (0, 90)})
@@ -151,11 +152,11 @@ def test_keys_are_read_from_files_beside_the_policy(tmp_path):
     cities.write_parquet(tmp_path / "cities.parquet")
     for name in ("lists/cities.csv", "cities.parquet"):
         frame = keyed(tmp_path, name)
-        assert frame.group_by("city", max_groups=1, max_rows=1).count()._question.keys.levels == (("Bonn", "Kiel"),)
+        assert question_of(frame.group_by("city", max_groups=1, max_rows=1).count()).keys.levels == (("Bonn", "Kiel"),)
         (lock,) = frame._step.table.locks
         assert lock.files == {name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()}
     (tmp_path / "one.csv").write_text("town\nUlm\n")
-    assert keyed(tmp_path, "one.csv").group_by("city", max_rows=1).count()._question.keys.levels == (("Ulm",),)
+    assert question_of(keyed(tmp_path, "one.csv").group_by("city", max_rows=1).count()).keys.levels == (("Ulm",),)
 
 
 TYPED = {
@@ -172,7 +173,7 @@ def test_texts_of_a_csv_file_are_read_for_the_type_of_the_column(name, tmp_path)
     values, text, key = TYPED[name]
     (tmp_path / "k.csv").write_text(f"k\n{text}\n")
     frame = keyed(tmp_path, "k.csv", "k", pl.DataFrame({"user": [1, 2], "k": values}))
-    assert frame.group_by("k", max_rows=1).count()._question.keys.levels == (key,)
+    assert question_of(frame.group_by("k", max_rows=1).count()).keys.levels == (key,)
 
 
 def test_files_of_keys_that_list_something_else_are_refused(tmp_path):
