@@ -59,6 +59,7 @@ SHARED = {  # parameters that mean the same wherever they stand
     "n": "how many",
     "name": "the name",
     "names": "names of columns",
+    "narrow": "whether the release first finds narrower bounds inside the typed ones, for 20% of its price",
     "neighbors": '"add-remove" (one unit joins or leaves) or "replace" (one unit\'s rows are exchanged for others)',
     "noise": 'the kind of noise, by default "auto": the smallest that the price allows',
     "null_on_oob": "whether a piece that does not exist is missing; here it always is",

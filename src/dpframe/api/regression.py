@@ -30,10 +30,9 @@ from dpframe.plan import (
     read_covers,
 )
 from dpframe.plan.declared import check_fact, check_levels
-from dpframe.plan.statistics.two_columns import Moment
+from dpframe.plan.statistics.two_columns import Moment, check_room
 from dpframe.plan.steps import source_of
 from dpframe.plan.totals import without_bounds
-from dpframe.release import has_room
 from dpframe.release.kinds.regression import INTERCEPT, MatrixRelease, Regression, moments_of
 from dpframe.release.shown import Release
 from dpframe.usage import MATRICES, check_flags, explains
@@ -421,12 +420,8 @@ def _regression(
 def _check_room(frame: Any, bounds: Mapping[str, Bounds], verb: str, narrow: object) -> None:
     """Errors: InvalidArgument for another type, and where `narrow` is True and no bounds can be narrower."""
     check_flags(f"{verb}: narrow= is True or False.", narrow)
-    if narrow and not any(has_room(frame._step.table.columns[name], ends) for name, ends in bounds.items()):
-        raise InvalidArgument(
-            f"{verb}: narrow=True finds narrower bounds inside the typed ones, and no column here has room for them: "
-            "true and false, categories, few whole numbers and bounds that are not whole in a column of whole numbers "
-            "stay as they are. Leave narrow= out; the answer then has all of the price."
-        )
+    if narrow:
+        check_room(verb, [(frame._step.table.columns[name], ends) for name, ends in bounds.items()])
 
 
 def _narrow_shares(bounds: Mapping[str, Bounds], outcome: str) -> dict[str, Fraction]:

@@ -57,7 +57,7 @@ class Question:
 
     def __post_init__(self) -> None:
         check_names(name for name, _ in self.aggregates)
-        _ = self.read  # every refusal comes now, not at release
+        _ = self.read, self.ends  # every refusal comes now, not at release
         check_apart(self.allotments)
 
     def apart(self) -> Question:
@@ -203,8 +203,32 @@ class Question:
 
     @property
     def narrowing(self) -> Fraction:
-        """The part of the price that pays for narrower bounds of a regression; 0 if the typed ones are to be used."""
-        return sum((aggregate.narrowing for _, aggregate in self.aggregates), Fraction(0))
+        """The part of the price that pays for narrower bounds; 0 if the typed ones are to be used."""
+        return max((aggregate.narrowing for _, aggregate in self.aggregates), default=Fraction(0))
+
+    @cached_property
+    def ends(self) -> Mapping[str, Bounds]:
+        """The columns whose bounds the release is to narrow, with their bounds.
+
+        Errors: UnsupportedOperation beside dp.Auto(); InvalidArgument for a column that has other bounds elsewhere
+        """
+        if not self.narrowing:
+            return {}
+        asked = zip(self.aggregates, self.outputs, strict=True)
+        narrow = [(one, ends) for (_, one), output in asked if one.narrowing for ends in one.ends(output)]
+        if self.auto is not None or self.open_bounds:
+            raise UnsupportedOperation(
+                f"{narrow[0][0].typed}: narrow=True narrows typed bounds under typed limits, and dp.Auto() chooses "
+                "limits or bounds in this question. Ask it in two questions, or type limits and bounds."
+            )
+        ends = dict[str, Bounds]()
+        for one, (name, bounds) in narrow:
+            if ends.setdefault(name, bounds) != bounds:
+                raise InvalidArgument(
+                    f"{one.typed}: narrow=True narrows the bounds of {name!r} once for all columns, and they are "
+                    "others elsewhere in this question. Type the same bounds."
+                )
+        return ends
 
     @property
     def undecided(self) -> bool:
@@ -332,7 +356,8 @@ class Question:
                 "are the sample. Protect the table with unit='...'."
             )
         if self.undecided or self.table.limits.auto is not None:
-            raise UnsupportedOperation(f"{what}: dp.Auto() cannot choose limits or bounds for it; type them.")
+            chooser = "narrow=True" if self.narrowing else "dp.Auto()"
+            raise UnsupportedOperation(f"{what}: {chooser} cannot choose limits or bounds for it; type them.")
         if self.other is not None:
             raise UnsupportedOperation(f"{what}: a person may be in several suppressed groups; leave other= out.")
         if self.layout.largest is not None:

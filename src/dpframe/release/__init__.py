@@ -1,7 +1,6 @@
 """Releases: the only room where plan, engine, noise and budget meet."""
 
 from dpframe.release.announced import on_release
-from dpframe.release.auto import has_room
 from dpframe.release.batch import (
     Batch,
     batch_of,
@@ -27,7 +26,6 @@ __all__ = [
     "SyntheticRelease",
     "batch_of",
     "bought",
-    "has_room",
     "on_release",
     "release",
     "spent_by",

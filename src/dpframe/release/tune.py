@@ -98,8 +98,10 @@ def _check_planned(question: Question, limits: Sequence[Limits], price: Price) -
 
 def _check(question: Question) -> None:
     """Refuse a question whose errors the listed limits do not decide. Errors: UnsupportedOperation."""
-    if question.open_bounds:
-        raise UnsupportedOperation("tune: errors depend on the bounds; say bounds=(0, 100) in the question.")
+    if question.open_bounds or question.narrowing:
+        raise UnsupportedOperation(
+            "tune: errors depend on the bounds; say bounds=(0, 100) in the question, without narrow=True."
+        )
     if any(aggregate.limits.typed for _, aggregate in question.aggregates):
         raise UnsupportedOperation(
             "tune: a column has limits of its own, and the listed ones are tried for all columns. Leave its limits out."

@@ -14,7 +14,7 @@ from dpframe.plan import Aggregate, Auto, Bounds
 from dpframe.plan.statistics import Count, CountUnits, Sum
 from dpframe.plan.statistics.base import mean_instead
 from dpframe.plan.statistics.two_columns import Corr, Cov, Ratio
-from dpframe.usage import statistic
+from dpframe.usage import check_flags, statistic
 
 __all__ = ["corr", "cov", "ratio"]  # the statistics, which are dp.NAME
 
@@ -57,16 +57,27 @@ def ratio(top: Aggregate, bottom: Aggregate, *, share: float = 1, **limits: Unpa
 
 @statistic("'wage', 'hours', bounds={'wage': (0, 100), 'hours': (0, 60)}", elsewhere="covariance")
 def cov(
-    x: str, y: str, bounds: PairBounds = None, *, ddof: int = 1, share: float = 1, **limits: Unpack[OwnLimits]
+    x: str,
+    y: str,
+    bounds: PairBounds = None,
+    *,
+    ddof: int = 1,
+    narrow: bool = False,
+    share: float = 1,
+    **limits: Unpack[OwnLimits],
 ) -> Aggregate:
     """Covariance of two columns, over the rows in which both have a value.
 
     Input:  bounds: a dict from each column to its pair (column unit), as in `sum`; a column that was clipped before may
-            be left out; ddof: 1 divides by n - 1, as pandas and Polars do, 0 by n
+            be left out; ddof: 1 divides by n - 1, as pandas and Polars do, 0 by n; narrow: whether the release first
+            finds narrower bounds inside the typed ones, for 20% of the price of the question. Noise is then smaller;
+            values beyond these bounds are clipped, and the answer is that of clipped values
     Output: product of both columns' units, float, no larger in size than the bounds allow
     Bound:  sums of both columns, measured from the middles of their bounds, a sum of products of these distances, and
-            a count: see `dpframe.plan.totals.sums.product_total`. The interval is about the noise
-    Errors: as in `sum`; InvalidArgument for a column beside itself
+            a count: see `dpframe.plan.totals.sums.product_total`. The interval is about the noise. Narrower bounds
+            follow from noisy answers alone: see `dpframe.release.auto.narrowing`
+    Errors: as in `sum`; InvalidArgument for a column beside itself, and for narrow=True where no bounds can be
+            narrower; UnsupportedOperation for narrow=True beside dp.Auto()
 
     >>> import polars as pl, dpframe as dp
     >>> frame = pl.DataFrame({"user": [1, 2], "wage": [3.0, 4.0], "hours": [8, 9]}).dp(unit="user")
@@ -75,15 +86,24 @@ def cov(
     >>> query.sensitivity["both.products"].l1  # 5 from the middle, times 6 from the middle
     30
     """
-    first, second, of_first, of_second = read_pair_bounds(x, y, bounds, "cov")
-    return Cov(read_share(share), first, second, of_first, of_second, read_ddof(ddof, "cov"), limits=read_own(limits))
+    check_flags("cov: narrow= is True or False.", narrow)
+    pair = read_pair_bounds(x, y, bounds, "cov")
+    return Cov(read_share(share), *pair, read_ddof(ddof, "cov"), narrow=narrow, limits=read_own(limits))
 
 
 @statistic("'wage', 'hours', bounds={'wage': (0, 100), 'hours': (0, 60)}", elsewhere="correlation pearson_corr")
-def corr(x: str, y: str, bounds: PairBounds = None, *, share: float = 1, **limits: Unpack[OwnLimits]) -> Aggregate:
+def corr(
+    x: str,
+    y: str,
+    bounds: PairBounds = None,
+    *,
+    narrow: bool = False,
+    share: float = 1,
+    **limits: Unpack[OwnLimits],
+) -> Aggregate:
     """Pearson's correlation of two columns, over the rows in which both have a value.
 
-    Input:  bounds as in `cov`
+    Input:  bounds, narrow: as in `cov`
     Output: a float from -1 to 1; 0 where a column's variance is too small to tell from 0
     Bound:  the totals of `cov`, and sums of squared distances from the middles, as for `var`, in the same rows. The
             interval is about the noise, and holds with the means and variances that fit: see
@@ -93,7 +113,8 @@ def corr(x: str, y: str, bounds: PairBounds = None, *, share: float = 1, **limit
     >>> corr("wage", "hours").typed
     "corr('wage', 'hours')"
     """
-    return Corr(read_share(share), *read_pair_bounds(x, y, bounds, "corr"), limits=read_own(limits))
+    check_flags("corr: narrow= is True or False.", narrow)
+    return Corr(read_share(share), *read_pair_bounds(x, y, bounds, "corr"), narrow=narrow, limits=read_own(limits))
 
 
 def read_pair_bounds(
@@ -118,10 +139,10 @@ def read_pair_bounds(
 class GroupPairs(AskedGroups[Table_co]):
     """Covariances and correlations by group."""
 
-    def cov(self, x: str, y: str, bounds: PairBounds = None, *, ddof: int = 1) -> Query[Table_co]:
+    def cov(self, x: str, y: str, bounds: PairBounds = None, *, ddof: int = 1, narrow: bool = False) -> Query[Table_co]:
         """Covariance of two columns per group, in a column named "x_y"; see `dp.cov`."""
-        return self._query(((f"{x}_{y}", cov(x, y, bounds, ddof=ddof)),))
+        return self._query(((f"{x}_{y}", cov(x, y, bounds, ddof=ddof, narrow=narrow)),))
 
-    def corr(self, x: str, y: str, bounds: PairBounds = None) -> Query[Table_co]:
+    def corr(self, x: str, y: str, bounds: PairBounds = None, *, narrow: bool = False) -> Query[Table_co]:
         """Correlation of two columns per group, in a column named "x_y"; see `dp.corr`."""
-        return self._query(((f"{x}_{y}", corr(x, y, bounds)),))
+        return self._query(((f"{x}_{y}", corr(x, y, bounds, narrow=narrow)),))

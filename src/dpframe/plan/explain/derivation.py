@@ -120,9 +120,7 @@ def _together(question: Question) -> str:
     """The share of the price that several choices inside the release take together, after a space."""
     share, several = float(question.chosen_share), len(question.open_bounds) + (question.auto is not None) >= 2
     if question.narrowing:
-        return (
-            f" Bounds are narrowed first, for {share:.0%} of the price; {1 - share:.0%} is for the moments inside them."
-        )
+        return f" Bounds are narrowed first, for {share:.0%} of the price; {1 - share:.0%} is for the answer."
     if not several:
         return ""
     return f" All that is chosen inside the release takes {share:.0%} of its price; {1 - share:.0%} is for the answer."

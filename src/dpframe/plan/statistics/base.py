@@ -198,6 +198,10 @@ class Aggregate(NoNumber):
         """The part of the price for which the release narrows bounds before it measures; mostly 0."""
         return Fraction(0)
 
+    def ends(self, output: ReleasedColumn) -> tuple[tuple[str, Bounds], ...]:
+        """The columns whose bounds the release may narrow, with their bounds; mostly none."""
+        return ()
+
     def within(self, bounds: Mapping[str, Bounds]) -> Aggregate:
         """The aggregate with these bounds of columns, where the release was to choose them."""
         if not isinstance(getattr(self, "bounds", None), Auto):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -16,6 +16,7 @@ from dpframe.plan.totals import (
     bounds_of,
     check_squares,
     from_middle,
+    is_whole,
     middle_of,
     number_column,
     power_total,
@@ -24,9 +25,40 @@ from dpframe.plan.totals import (
     value_total,
     without_bounds,
 )
+from dpframe.plan.types import Kind
 from dpframe.plan.unit_limits import UnitLimits
 
-NARROWING = Fraction(1, 5)  # of the price, for narrower bounds of moments: see `release.auto.narrowing`
+NARROWING = Fraction(1, 5)  # of the price, for narrower bounds: see `release.auto.narrowing`
+_CLOSE = 1e-9  # width over size of bounds, below which floats hardly tell numbers between them apart
+Ends = tuple[tuple[str, Bounds], ...]  # columns with their bounds
+
+
+def has_room(column: Column, ends: Bounds) -> bool:
+    """Whether bounds can be narrower: not those of true and false, of few whole numbers, or close beside their size."""
+    if column.kind == Kind.BOOLEAN or ends.upper - ends.lower <= _CLOSE * ends.magnitude:
+        return False
+    return not is_whole(column) or (ends.upper - ends.lower >= 4 and all(float(end).is_integer() for end in ends))
+
+
+def check_room(verb: str, columns: Iterable[tuple[Column, Bounds]]) -> None:
+    """Errors: InvalidArgument where no bounds can be narrower."""
+    if not any(has_room(column, ends) for column, ends in columns):
+        raise InvalidArgument(
+            f"{verb}: narrow=True finds narrower bounds inside the typed ones, and no column here has room for them: "
+            "true and false, categories, few whole numbers and bounds that are not whole in a column of whole numbers "
+            "stay as they are. Leave narrow= out; the answer then has all of the price."
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Narrows(Aggregate):
+    """A statistic of several columns. With `narrow`, the release first narrows the bounds of these columns."""
+
+    narrow: bool = field(default=False, kw_only=True)
+
+    @property
+    def narrowing(self) -> Fraction:
+        return NARROWING if self.narrow else Fraction(0)
 
 
 def _typed(bounds: object, name: str) -> str:
@@ -123,13 +155,30 @@ class WeightedMean(Aggregate):
 
 
 @dataclass(frozen=True, repr=False)
-class Cov(Aggregate):
-    """Covariance of two columns over the rows in which both have a value."""
+class Pair(Narrows):
+    """A statistic of two columns over the rows in which both have a value."""
 
     column: str = ""
     beside: str = ""
     bounds: Bounds | Auto | None = None
     bounds_beside: Bounds | Auto | None = None
+
+    def ends(self, output: ReleasedColumn) -> Ends:
+        both = (self.column, output.bounds), (self.beside, output.bounds_beside)
+        return tuple((name, bounds) for name, bounds in both if bounds is not None)
+
+    def within(self, bounds: Mapping[str, Bounds]) -> Pair:
+        """The statistic with narrower bounds of its columns, where it asks for them."""
+        if not self.narrow:
+            return self
+        first, second = (bounds.get(self.column, self.bounds), bounds.get(self.beside, self.bounds_beside))
+        return replace(self, bounds=first, bounds_beside=second, narrow=False)
+
+
+@dataclass(frozen=True, repr=False)
+class Cov(Pair):
+    """Covariance of two columns over the rows in which both have a value."""
+
     ddof: int = 1
 
     @property
@@ -145,13 +194,8 @@ class Cov(Aggregate):
 
 
 @dataclass(frozen=True, repr=False)
-class Corr(Aggregate):
+class Corr(Pair):
     """Pearson's correlation of two columns over the rows in which both have a value."""
-
-    column: str = ""
-    beside: str = ""
-    bounds: Bounds | Auto | None = None
-    bounds_beside: Bounds | Auto | None = None
 
     @property
     def typed(self) -> str:
@@ -165,23 +209,24 @@ class Corr(Aggregate):
         return _pair_output(self, Formula.CORR, name, unit_limits, 0)
 
 
-def _pair_typed(pair: Cov | Corr) -> str:
+def _pair_typed(pair: Pair) -> str:
     """The columns and bounds of a pair as the user typed them."""
     typed = {
         name: tuple(bounds)
         for name, bounds in ((pair.column, pair.bounds), (pair.beside, pair.bounds_beside))
         if isinstance(bounds, tuple)
     }
-    return f"{pair.column!r}, {pair.beside!r}{f', bounds={typed}' if typed else ''}"
+    narrow = ", narrow=True" if pair.narrow else ""
+    return f"{pair.column!r}, {pair.beside!r}{f', bounds={typed}' if typed else ''}{narrow}"
 
 
-def _pair_output(pair: Cov | Corr, formula: Formula, name: str, unit_limits: UnitLimits, ddof: int) -> ReleasedColumn:
+def _pair_output(pair: Pair, formula: Formula, name: str, unit_limits: UnitLimits, ddof: int) -> ReleasedColumn:
     """Sums of both columns, of their products and for a correlation of their squares, and a count, of the same rows."""
     if any(isinstance(bounds, Auto) for bounds in (pair.bounds, pair.bounds_beside)):
         verb = pair.typed.partition("(")[0]
         raise InvalidBounds(
             f"{pair.typed}: dp.Auto() does not choose bounds of two columns at once. Type wide ones; narrower ones "
-            f"inside them are found by {verb}([{pair.column!r}, {pair.beside!r}], bounds={{{pair.column!r}: (0, 100), "
+            f"inside them are found by {verb}({pair.column!r}, {pair.beside!r}, bounds={{{pair.column!r}: (0, 100), "
             f"{pair.beside!r}: (0, 100)}}, narrow=True)."
         )
     lines = []
@@ -198,6 +243,8 @@ def _pair_output(pair: Cov | Corr, formula: Formula, name: str, unit_limits: Uni
         )
     x, bounds = _read(pair.column, pair.bounds, unit_limits)
     y, beside = _read(pair.beside, pair.bounds_beside, unit_limits)
+    if pair.narrow:
+        check_room(pair.typed, ((x, bounds), (y, beside)))
     first = sum_total(x, bounds, unit_limits, centred=True, present=(y,))
     second = sum_total(y, beside, unit_limits, centred=True, present=(x,))
     product = product_total((from_middle(x, bounds), from_middle(y, beside)), unit_limits)
@@ -222,7 +269,7 @@ def _pair_output(pair: Cov | Corr, formula: Formula, name: str, unit_limits: Uni
 
 
 @dataclass(frozen=True, repr=False)
-class Moment(Aggregate):
+class Moment(Narrows):
     """One entry of a matrix of moments, over the rows in which all columns of the matrix have a value.
 
     `of` has the columns that are multiplied: none for the number of rows, one for a sum, two for a sum of products.
@@ -236,11 +283,9 @@ class Moment(Aggregate):
     entries: tuple[tuple[str, Moment], ...] = ()
     same: tuple[Names, ...] = ()
     terms: Names = ()
-    narrow: bool = field(default=False, kw_only=True)
 
-    @property
-    def narrowing(self) -> Fraction:
-        return NARROWING if self.narrow else Fraction(0)
+    def ends(self, output: ReleasedColumn) -> Ends:
+        return self.among
 
     def within(self, bounds: Mapping[str, Bounds]) -> Moment:
         """The moment with narrower bounds of some columns."""

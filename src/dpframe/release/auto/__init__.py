@@ -10,7 +10,6 @@ from dpframe.release.auto.choice import (
     try_people,
 )
 from dpframe.release.auto.model import MODEL
-from dpframe.release.auto.narrowing import has_room
 from dpframe.release.auto.noisy_histograms import Seen, check_auto
 from dpframe.release.auto.posterior import draw_curves
 from dpframe.release.auto.size_histograms import SizePosterior, laplace_below
@@ -24,7 +23,6 @@ __all__ = [
     "choose",
     "draw_curves",
     "expected_errors",
-    "has_room",
     "judged_by",
     "laplace_below",
     "read_people",

@@ -1,4 +1,4 @@
-"""Narrower bounds for moments of columns: where the values are, from a noisy histogram of each column.
+"""Narrower bounds for products of columns: where the values are, from a noisy histogram of each column.
 
 Noise of a covariance, correlation or coefficient grows with the product of the widths of the bounds. Typed bounds hold
 every value that there could be, so they are often several times wider than the values are. A noisy histogram of equal
@@ -24,23 +24,15 @@ import numpy as np
 
 from dpframe import engine
 from dpframe.arrays import Floats
-from dpframe.plan import Bounds, Column, Kind, Question, is_whole, number
-from dpframe.plan.statistics.two_columns import NARROWING, Moment
+from dpframe.plan import Bounds, Column, Question, is_whole, number
+from dpframe.plan.statistics.two_columns import NARROWING, has_room
 from dpframe.release.auto.heaps import Heaps
 from dpframe.release.auto.noisy_histograms import Seen, noisy_histogram
 from dpframe.release.pricing import Price
 
 _BINS = 128  # values in a 300th of the bounds are in about two of them, and those in a tenth in 40
-_CLOSE = 1e-9  # width over size of bounds, below which floats hardly tell numbers between them apart
 _NARROWEST = 256  # narrower bounds have at least this part of the width on either side of their middle
 _OF_SLOPES = 4.0  # how much more clipping counts than noise in a regression: it bends the line, and no interval has it
-
-
-def has_room(column: Column, ends: Bounds) -> bool:
-    """Whether bounds can be narrower: not those of true and false, of few whole numbers, or close beside their size."""
-    if column.kind == Kind.BOOLEAN or ends.upper - ends.lower <= _CLOSE * ends.magnitude:
-        return False
-    return not is_whole(column) or (ends.upper - ends.lower >= 4 and all(float(end).is_integer() for end in ends))
 
 
 def check_narrowing(question: Question, price: Price) -> None:
@@ -60,7 +52,7 @@ def check_narrowing(question: Question, price: Price) -> None:
 def narrowed(question: Question, price: Price, rest: Price, seen: Seen) -> dict[str, Bounds]:
     """Narrower bounds of each column that has room; booleans keep theirs.
 
-    Input:  a question of moments with narrow=True; the whole price; that of the answer; seen: takes what is read
+    Input:  a question with narrow=True; the whole price; that of the answer; seen: takes what is read
     Output: bounds inside the typed ones, column unit. It never fails on data: where the histogram of a column shows
             nothing beyond its noise, the column keeps its typed bounds
     Bound:  one histogram for each of d columns, for the part 1/d of the share `NARROWING`, by `histogram_scale`: a unit
@@ -69,7 +61,7 @@ def narrowed(question: Question, price: Price, rest: Price, seen: Seen) -> dict[
     """
     typed, noise = _with_room(question), _noise(question, rest)
     part, result = price.part(NARROWING / len(typed)), dict(typed)
-    weight = _OF_SLOPES if any(rows.terms for rows in _narrow(question)) else 1.0
+    weight = _OF_SLOPES if any(output.regressors for output in question.outputs) else 1.0
     for name, ends in typed.items():
         column = question.table.columns[name]
         edges = _edges(column, ends)
@@ -86,20 +78,15 @@ def narrowing_words(bounds: Mapping[str, Bounds], cost: str) -> str:
     columns = [f"{name} from {number(ends.lower)} to {number(ends.upper)}" for name, ends in bounds.items()]
     return (
         f"Narrower bounds, for {cost}: {'; '.join(columns)}. By noisy histograms of values, in which each unit counts "
-        "once, they have the smallest error from clipping and noise together. Values beyond them are clipped, and all "
-        "numbers and intervals are those of clipped values."
+        "once, they have the smallest error from clipping and noise together. Values beyond them are clipped; numbers "
+        "that are made of them, and their intervals, are those of clipped values."
     )
-
-
-def _narrow(question: Question) -> list[Moment]:
-    """The moments whose bounds are to be narrower."""
-    return [one for _, one in question.aggregates if isinstance(one, Moment) and one.narrow]
 
 
 def _with_room(question: Question) -> dict[str, Bounds]:
     """The columns whose bounds can be narrower, with their typed bounds."""
     columns = question.table.columns
-    return {name: ends for rows in _narrow(question) for name, ends in rows.among if has_room(columns[name], ends)}
+    return {name: ends for name, ends in question.ends.items() if has_room(columns[name], ends)}
 
 
 def _edges(column: Column, ends: Bounds) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -39,7 +40,7 @@ def asked(rows=ROWS, narrow=True, inputs=("x", "n"), budget=None, **more):
 
 def histograms(patch, query):
     """The histograms that a narrowing release of ε = 3 reads: the numbers before noise, and the scale of the noise."""
-    read, real, question = [], narrowing.noisy_histogram, query._query._question
+    read, real, question = [], narrowing.noisy_histogram, getattr(query, "_query", query)._question
     price = EpsilonPrice(Fraction(3), Fraction(0))
 
     def noted(part, question, counts, seen):
@@ -56,10 +57,10 @@ def histograms(patch, query):
 # What is measured
 
 
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize("verb", ["ols", "corr"])
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("asks", ["ols", "corr", "agg"])
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
-def test_one_unit_moves_each_histogram_by_no_more_than_its_noise_pays_for(monkeypatch, verb, relation):
+def test_one_unit_moves_each_histogram_by_no_more_than_its_noise_pays_for(monkeypatch, asks, relation):
     """On all neighbours: each histogram moves by at most its scale times its part of ε, and by as much at most."""
     kinds = [(-1e9, 0, 1e9), (300.0, None, 7.0), (1e9, 100, -1e9)]
     fixed, schema = [(1, 3.0, 2, 2.0), (2, 50.0, 7, -4.0)], {"u": pl.Int64, "x": float, "n": pl.Int64, "y": float}
@@ -68,12 +69,15 @@ def test_one_unit_moves_each_histogram_by_no_more_than_its_noise_pays_for(monkey
     tables = [pl.DataFrame([*fixed, *own], schema, orient="row") for own in (*owns, mixed, [])]
     answers, scales = [], set()
     for table in tables:
-        query = asked(table, neighbors=relation) if verb == "ols" else matrix(verb, table, neighbors=relation)
+        made = {"ols": asked, "corr": partial(matrix, "corr"), "agg": pairs}[asks]
+        query = made(table, neighbors=relation)
         read = histograms(monkeypatch, query)
         answers.append([counts for counts, _ in read])
         scales |= {scale for _, scale in read}
-    (scale,), part = scales, 3.0 * float(narrowing.NARROWING) / 3
-    for place in range(3):
+    (scale,), columns = scales, 2 if asks == "agg" else 3
+    part = 3.0 * float(narrowing.NARROWING) / columns
+    assert {len(read) for read in answers} == {columns}
+    for place in range(columns):
         others = answers if relation == "replace" else answers[-1:]
         moves = [np.abs(a[place] - b[place]).sum() for a in answers for b in others]
         assert max(moves) == pytest.approx(scale * part, rel=1e-5)
@@ -157,7 +161,7 @@ def matrix(verb, rows=ROWS, narrow=True, budget=None, **more):
 
 
 @pytest.mark.usefixtures("same_noise")  # at times noise far out leaves a column its typed bounds
-@pytest.mark.parametrize("verb", MATRICES)
+@pytest.mark.parametrize("verb", [pytest.param("cov", marks=pytest.mark.long), "corr"])
 def test_a_matrix_inside_narrower_bounds_is_that_of_the_values(verb):
     budget = dp.Budget(epsilon=1e6)
     out = matrix(verb, budget=budget).release(epsilon=400.0, name="one")
@@ -182,6 +186,72 @@ def test_a_matrix_without_room_is_refused(verb):
         getattr(frame, verb)(["z", "n"], {"n": (0, 90.5)}, max_rows=1, narrow=True)
     with pytest.raises(InvalidArgument, match="narrow= is True or False"):
         matrix(verb, narrow=1)
+
+
+# Pairs beside other statistics
+
+
+def pairs(rows=ROWS, narrow=True, budget=None, by=None, **more):
+    frame = dp.protect(rows, unit="u", budget=budget or dp.Budget(epsilon=1e12, delta=0.1), **more)
+    asked_of = {
+        "count": dp.count(),
+        "r": dp.corr("x", "y", {"x": BOUNDS["x"], "y": BOUNDS["y"]}, narrow=narrow),
+        "m": dp.mean("x", BOUNDS["x"]),
+    }
+    if by is None:
+        return frame.agg(**asked_of, max_rows=2)
+    return frame.group_by(by, keys=[False, True], max_groups=1, max_rows_per_group=2).agg(**asked_of)
+
+
+@pytest.mark.usefixtures("same_noise")  # at times noise far out leaves a column its typed bounds
+@pytest.mark.parametrize("by", [None, pytest.param("g", marks=pytest.mark.long)])
+def test_pairs_inside_narrower_bounds_are_those_of_the_values(by):
+    """Also by group, and beside statistics that keep their bounds; the parts of the price add up to it."""
+    rows, budget = ROWS.with_columns(g=pl.col("x") * 7 % 1 < 0.5), dp.Budget(epsilon=1e6)
+    out = pairs(rows, budget=budget, by=by).release(epsilon=100.0, name="one")
+    true = [ROWS] if by is None else [rows.filter(~pl.col("g")), rows.filter("g")]
+    assert out.table["r"].to_list() == pytest.approx([part.select(pl.corr("x", "y")).item() for part in true], abs=0.1)
+    assert out.table["m"].to_list() == pytest.approx([part["x"].mean() for part in true], rel=0.05)
+    bounds = out._statement["chosen"]["bounds"]
+    assert all(BOUNDS[name][0] <= low < high <= BOUNDS[name][1] for name, (low, high) in bounds.items())
+    assert bounds["x"][1] - bounds["x"][0] < 1000
+    assert "Narrower bounds, for ε = 20: x from " in str(out.report())
+    assert "x beyond [0, 1000]" in repr(out)
+    again = pairs(rows, budget=budget, by=by).release(epsilon=100.0, name="one")
+    assert again.table.equals(out.table)
+    assert budget.spent.epsilon == 100.0
+    real = {name: said for name, said in out.certificate().items() if name != "test"}  # the noise of this test is fixed
+    assert Check(real).verdict == "PROVED"
+
+
+@pytest.mark.long
+def test_pairs_take_declared_bounds_and_those_of_clipped_columns():
+    declared = dp.protect(ROWS, unit="u", budget=dp.Budget(epsilon=1e6), bounds={"x": BOUNDS["x"]})
+    frame = declared.clip("y", *BOUNDS["y"])
+    out = frame.agg(r=dp.corr("x", "y", narrow=True), max_rows=1).release(epsilon=400.0)
+    bounds = out._statement["chosen"]["bounds"]
+    assert all(BOUNDS[name][0] <= low < high <= BOUNDS[name][1] for name, (low, high) in bounds.items())
+
+
+def test_pairs_that_cannot_be_narrowed_are_refused():
+    frame = dp.protect(ROWS.with_columns(z=pl.col("x") > 300), unit="u", budget=dp.Budget(epsilon=1.0))
+    both = {"x": BOUNDS["x"], "y": BOUNDS["y"]}
+    pair = dp.corr("x", "y", both, narrow=True)
+    with pytest.raises(InvalidArgument, match="no column here has room"):
+        frame.agg(r=dp.corr("z", "n", {"n": (0, 90.5)}, narrow=True), max_rows=1)
+    with pytest.raises(UnsupportedOperation, match=r"dp.Auto\(\) chooses limits or bounds in this question"):
+        frame.agg(r=pair, limits=dp.Auto())
+    with pytest.raises(UnsupportedOperation, match=r"dp.Auto\(\) chooses limits or bounds in this question"):
+        frame.agg(r=pair, m=dp.mean("n", bounds=dp.Auto()), max_rows=1)
+    with pytest.raises(InvalidArgument, match="Type the same bounds"):
+        frame.agg(r=pair, c=dp.cov("x", "y", both | {"x": (0, 10)}, narrow=True), max_rows=1)
+    with pytest.raises(UnsupportedOperation, match="narrow=True cannot choose"):
+        frame.agg(r=pair, max_rows=1).release(epsilon=0.1, covers="population")
+    with pytest.raises(UnsupportedOperation, match="narrow=True chooses bounds inside the release"):
+        frame.agg(r=pair, max_rows=1).accuracy(epsilon=0.1)
+    for statistic in (dp.cov, dp.corr):
+        with pytest.raises(InvalidArgument, match="narrow= is True or False"):
+            statistic("x", "y", both, narrow=1)
 
 
 # What is said and refused
