@@ -174,8 +174,8 @@ def promise(
         f"Over the whole series one {unit} is promised {cost}: for everything that is ever published of it together, "
         "whichever periods are added, in whatever order, late or not at all.",
         _whose(settings, unit, at_most, more if noise.normal else "k times the ε"),
-        "A period that is added again gives the stored answer. One whose answer was lost is measured again only with "
-        "on_pending='retry', and what that costs is charged beside.",
+        "A period that is added again gives the stored answer. One whose answer was lost is measured again with "
+        "on_pending='retry', or 'wait' where its process was killed, and what that costs is charged beside.",
     ]
     sizes, weights = noise.shapes.parts[0].sizes, noise.shapes.parts[0].weights
     if alone:
