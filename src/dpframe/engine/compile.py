@@ -171,6 +171,8 @@ def _limited(
     groups under all limits, so a unit keeps the groups that it would keep in a question with these limits alone.
     """
     totals, passes, frame = [p.total for p in question.read], _passes_of_partials(question, rows), at_once
+    if not passes:
+        return {}
     if frame is None:
         units, groups = unit_names(question.table), group_names(question)
         frame = listed_only(question, partials(_integers(rows, columns), units, groups, list(columns.values())))
@@ -297,16 +299,16 @@ def _ranks(rows: Frame, weights: Frame | None, question: Question, choice: Choic
     units, groups = choice.units, choice.groups
     candidates, engine = rows.select(*units, *groups, "b"), backend_of(rows)
     if not units:
-        return candidates.group_by(*groups, "b").agg(nw.len().cast(nw.Int64).alias("t"))
+        return engine.added(candidates, [*groups, "b"], {}, "t")
     if engine.keeps_by_windows:
         candidates = weighted_rows(listed_only(question, candidates), choice)
     elif weights is not None:
         names = [*units, *groups]
         candidates = candidates.join(weights.select(*names, "n", "w"), on=names, how="inner")
-    parts = candidates.group_by(*units, *groups, "b", "n", "w").agg(nw.len().cast(nw.Int64).alias("d"))
+    parts = engine.added(candidates, [*units, *groups, "b", "n", "w"], {}, "d")
     if not (engine.reads_once or engine.keeps_by_windows):
         parts = _within_both(parts, [*units, *groups])
-    return engine.spread(parts, "e").group_by(*groups, "b").agg(nw.col("e").sum().alias("t"))
+    return engine.added(engine.spread(parts, "e"), [*groups, "b"], {"t": "e"})
 
 
 def _within_both(parts: Frame, names: Sequence[str]) -> Frame:
@@ -334,5 +336,4 @@ def _distinct(rows: Frame, weights: Frame | None, total: Total, choice: Choice) 
 
 def counted(pairs: Frame, groups: Sequence[str]) -> Frame:
     """Number of pairs in each group."""
-    count = nw.len().cast(nw.Int64).alias("t")
-    return pairs.group_by(*groups).agg(count) if groups else pairs.select(count)
+    return backend_of(pairs).added(pairs, groups, {}, "t")

@@ -7,18 +7,20 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock, get_ident
 from typing import Any, TypeVar
+from weakref import ref
 
 import narwhals as nw
 import numpy as np
 import polars as pl
 
 from dpframe.arrays import Integers, PlaceCounts, WideIntegers
+from dpframe.engine.backends import backend_of
 from dpframe.engine.backends.polars import plainly
-from dpframe.engine.compile import HIGH, compiled, counted, influence_weights, split_bits
+from dpframe.engine.compile import HIGH, Compiled, compiled, counted, influence_weights, split_bits
 from dpframe.engine.forks import check_threads
 from dpframe.engine.intake import signals
 from dpframe.engine.parts import Sums, added, planned
@@ -219,8 +221,31 @@ def _empty(
     """The tables of totals of a question, computed on its tables without their rows."""
     frames = compiled(question, 0, empty=True, in_play=in_play, weights=weights)
     tables = planned(question, [*frames.mains, *frames.apart.values()])
+    if in_play is None and weights is None:
+        place = id(question)
+        _CHECKED[place] = ref(question, lambda _: _CHECKED.pop(place, None)), frames
     mains = len(frames.mains)
     return tables[:mains], dict(zip(frames.apart, tables[mains:], strict=True))
+
+
+_CHECKED: dict[int, tuple[ref[Question], Compiled]] = {}  # the frames of questions that were checked, until they run
+
+
+def _checked(question: Question, salt: int) -> Compiled | None:
+    """The frames that were checked before the charge, on the rows; None where the engine makes them anew."""
+    _, frames = _CHECKED.pop(id(question), (None, None))
+    lazy = [] if frames is None else [*frames.mains, *frames.apart.values(), frames.parts]
+    again = backend_of(lazy[0]).asked_again(lazy, salt) if lazy else None
+    if frames is None or again is None:
+        return None
+    *asked, parts = again
+    mains = len(frames.mains)
+    return replace(
+        frames,
+        mains=tuple(asked[:mains]),
+        apart=dict(zip(frames.apart, asked[mains:], strict=True)),
+        parts=parts,
+    )
 
 
 def _read(
@@ -237,7 +262,8 @@ def _sums(
     salt: int, in_play: pl.DataFrame | None, weights: pl.DataFrame | None, question: Question, whole: bool
 ) -> list[Sums]:
     """The sums of a question. On a part of the units, distinct values are pairs of group and value, not yet counted."""
-    frames = compiled(question, salt, whole=whole, in_play=in_play, weights=weights)
+    again = _checked(question, salt) if whole and in_play is None and weights is None else None
+    frames = again or compiled(question, salt, whole=whole, in_play=in_play, weights=weights)
     groups = group_names(question)
     columns = [(frame, frame.collect_schema().names()) for frame in frames.apart.values()]
     apart = [Sums(frame, tuple(name for name in names if name != "t")) for frame, names in columns]

@@ -13,7 +13,7 @@ import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.engine.tables import Data
-from dpframe.plan import ColumnDomain, Ends, Pattern, Search, Task
+from dpframe.plan import Candidates, ColumnDomain, Ends, Pattern, Search, Task
 
 Frame = nw.LazyFrame[Any]
 
@@ -175,6 +175,13 @@ class Backend(ABC):
         """
         return self.collect(frames)
 
+    def asked_again(self, frames: Sequence[Frame], salt: int) -> list[Frame] | None:
+        """Frames on tables without their rows, as queries on the tables themselves, under another salt.
+
+        None where the engine does not know how they were made, and where it is as quick to make them anew.
+        """
+        return None
+
     def reached(self, table: Callable[[], Any]) -> Reached:
         """The server or file that answers for a table. Input: table: gives the table, of which nothing is asked."""
         return Reached(self.name)
@@ -245,6 +252,23 @@ class Backend(ABC):
     def unique(self, frame: Frame) -> Frame:
         """Distinct rows of a frame."""
         return frame.unique()
+
+    def added(self, frame: Frame, by: Sequence[str], sums: Mapping[str, str], rows: str = "") -> Frame:
+        """One row for each combination of the columns `by`; one row in all where there are none.
+
+        Input:  sums: for each column of the output, the Int64 column that it adds up; rows: a column of the output for
+                the number of rows, if it is wanted
+        """
+        columns = [nw.len().cast(nw.Int64).alias(rows)] if rows else []
+        columns += [nw.col(name).sum().fill_null(0).cast(nw.Int64).alias(into) for into, name in sums.items()]
+        return frame.group_by(*by).agg(*columns) if by else frame.select(*columns)
+
+    def nearest(self, frame: Frame, value: nw.Expr, candidates: Candidates, into: str) -> Frame | None:
+        """Add the number of the candidate nearest to a float, -1 where it is missing: see `Candidates.nearest`.
+
+        None where expressions of narwhals are as quick, and for candidates that need more than one product.
+        """
+        return None
 
     sifts = False  # whether this engine has a `sifted` that removes or moves rows
 

@@ -153,6 +153,9 @@ class _DuckDB(TextSqlBackend):
     def text(self, value: str) -> str:
         return _text(value)
 
+    def number(self, value: float) -> str:
+        return f"'{value!r}'::DOUBLE"
+
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
         """The hash of a hash: DuckDB combines hashes of several values by a product and xor, which mixes too little."""
         return self.computed(frame, f"hash(hash({salt}::UBIGINT, {', '.join(columns)}))", into)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions, types
 from dpframe.engine.attended import attended
 from dpframe.engine.automaton import Automaton, automaton
 from dpframe.engine.backends.base import Cased, CellFunction, Frame, Parsed, Reached, Selection, Work
+from dpframe.engine.backends.rehearsal import Made, Rehearsed, public, rehearsed
 from dpframe.engine.backends.sql import TextSqlBackend, our_names, plain_table, schema_of
 from dpframe.engine.letters import letters
 from dpframe.engine.tables import Data
@@ -80,11 +81,10 @@ class _Spark(TextSqlBackend):
             """Rename the columns first: with one setting of a session, Spark reads a name in SQL as a pattern."""
             if empty:
                 _check_settings(table.sparkSession)
-            columns = [functions.col(_quoted(name)).alias(names[name]) for name in selection]
-            rows = table.select(*(columns or [functions.lit(1).alias("s")]))
+            rows = table.select(*map(_quoted, selection)).toDF(*(names[name] for name in selection))
             ours = [(names[name], _held(names[name], dtypes[name], name in zone_columns)) for name in selection]
-            rows = rows.select(*(functions.expr(expression).alias(name) for name, expression in ours)) if ours else rows
-            return _without_rows(rows) if empty else rows
+            rows = rows.selectExpr(*(f"{sql} AS {name}" for name, sql in ours)) if ours else table.selectExpr("1 AS s")
+            return _without_rows(rows, Made(lambda _: scan(selection))) if empty else rows
 
         schema = schema_of(self, {name: dtypes[name] for name in names})
         stated = _stated(table) if _is_here(table) else lambda: dict(table.select("*").dtypes)
@@ -102,14 +102,22 @@ class _Spark(TextSqlBackend):
         return bool(first.sparkSession == second.sparkSession)
 
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
-        public = plain_table(self, beside, table)
+        table = plain_table(self, beside, table)
         fields = [
             types.StructField(name, _TYPES.get(kind(dtype), types.StringType)())
-            for name, dtype in nw.from_native(public).schema.items()
+            for name, dtype in nw.from_native(table).schema.items()
         ]
         session = beside.to_native().sparkSession
-        frame = session.createDataFrame(public.rows(), types.StructType(fields), verifySchema=False)
-        return nw.from_native(functions.broadcast(frame) if public.height <= _SMALL else frame)
+        frame = session.createDataFrame(table.rows(), types.StructType(fields), verifySchema=False)
+        frame = functions.broadcast(frame) if table.height <= _SMALL else frame
+        return nw.from_native(public(beside.to_native(), frame))
+
+    def asked_again(self, frames: Sequence[Frame], salt: int) -> list[Frame] | None:
+        calls = [getattr(frame.to_native(), "made", None) for frame in frames]
+        done: dict[Made, DataFrame] = {}
+        if not all(calls):
+            return None
+        return [nw.from_native(made.asked(salt, done)) for made in calls if made is not None]
 
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
         """Read the tables. On Ctrl-C, PySpark's handler asks Java to end all jobs, in the main thread.
@@ -159,6 +167,13 @@ class _Spark(TextSqlBackend):
         rows = frame.to_native()
         return nw.from_native(rows.selectExpr(f"inline(array(struct({', '.join(rows.columns)})))"))
 
+    def added(self, frame: Frame, by: Sequence[str], sums: Mapping[str, str], rows: str = "") -> Frame:
+        """One text for each sum. narwhals renames all columns of the result, each by several calls to Java."""
+        texts = [f"count(1) AS {rows}"] if rows else []
+        texts += [f"coalesce(sum({name}), 0L) AS {into}" for into, name in sums.items()]
+        native = frame.to_native()
+        return nw.from_native(native.groupBy(*by).agg(*map(functions.expr, texts)) if by else native.selectExpr(*texts))
+
     def gathered(self, frame: Frame, units: Sequence[str]) -> Frame:
         return nw.from_native(frame.to_native().repartition(*units))
 
@@ -166,6 +181,9 @@ class _Spark(TextSqlBackend):
 
     def computed(self, frame: Frame, sql: str, into: str) -> Frame:
         return nw.from_native(frame.to_native().withColumn(into, functions.expr(sql)))
+
+    def number(self, value: float) -> str:
+        return f"({value!r}D)"
 
     def text(self, value: str) -> str:
         return f"CAST(X'{value.encode().hex()}' AS STRING)"
@@ -176,7 +194,12 @@ class _Spark(TextSqlBackend):
         The salt is written as bytes. Spark would put a number into the code that it generates for the query, and would
         compile this code again for each release.
         """
-        return self.computed(frame, f"xxhash64(X'{salt:016x}', {', '.join(columns)})", into)
+
+        def hashed(salt: int, rows: DataFrame) -> DataFrame:
+            return rows.withColumn(into, functions.expr(f"xxhash64(X'{salt:016x}', {', '.join(columns)})"))
+
+        rows = frame.to_native()
+        return nw.from_native(rows.salted(hashed, salt) if isinstance(rows, Rehearsed) else hashed(salt, rows))
 
     def lowest(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:
         """The rows of rank("max") at most m. The rank is the number of the unit's hashes that are not higher.
@@ -403,8 +426,8 @@ def _read(rows: DataFrame) -> pl.DataFrame:
     return pl.DataFrame(rows.toArrow())
 
 
-def _without_rows(rows: DataFrame) -> DataFrame:
-    """An empty table with the columns of `rows`.
+def _without_rows(rows: DataFrame, made: Made) -> DataFrame:
+    """An empty table with the columns of `rows`. Input: made: the call that gives the rows.
 
     A query on the rows themselves must not be planned before the charge: if there are few rows, Spark computes with
     them while it plans. Spark Connect would also remove the steps after a table that it knows to be empty. It gets
@@ -414,7 +437,7 @@ def _without_rows(rows: DataFrame) -> DataFrame:
     if not _is_here(session):
         return session.range(0, _MADE_UP, 1, 2).select([_made_up(field) for field in rows.schema])
     nothing = session._jsparkSession.createDataFrame(session.sparkContext._jsc.emptyRDD(), rows._jdf.schema())
-    return type(rows)(nothing, session)
+    return rehearsed(type(rows)(nothing, session), made)
 
 
 def _made_up(field: types.StructField) -> Column:

@@ -25,12 +25,13 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends.base import Backend, CellFunction, Frame, Part, Piece, Replaced, Stripped
 from dpframe.engine.tables import domain_of
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import TIMES, ColumnDomain, Ends, Kind, kind, show, ticks, time_unit, zone_of
+from dpframe.plan import TIMES, Candidates, ColumnDomain, Ends, Kind, kind, show, ticks, time_unit, zone_of
 
 _LIMB, _WHOLE = 2**32, 2.0**52  # from 2^52 on, every float is a whole number
 MOST_ROWS = 2**62  # more than any table has
 MOST_CONSTANTS = 200  # largest number of keys that are constants of a query
 _DAY = 86_400_000_000  # microseconds
+_ONE_PRODUCT = 1000  # powers of two up to this one are one factor of a product, which is a float
 _SINGLE = 3.4028235677973366e38  # from this number on, the nearest 32-bit float is infinite
 # Microseconds in one tick of a unit; a column in seconds is held in milliseconds.
 _MICRO: Mapping[str, int] = {"ms": 1000, "s": 1000, "us": 1}
@@ -201,6 +202,10 @@ class TextSqlBackend(SqlBackend):
         """SQL of a text constant, by its bytes."""
 
     @abstractmethod
+    def number(self, value: float) -> str:
+        """SQL of a finite float, exactly."""
+
+    @abstractmethod
     def moment_of(self, column: str, zone: str | None) -> str:
         """SQL of a time from its microseconds, on the clock of a zone."""
 
@@ -216,6 +221,19 @@ class TextSqlBackend(SqlBackend):
         """By the engine's own division: it rounds toward zero, and no number here is negative, nor n zero."""
         div = self.whole_division
         return self.computed(frame, f"d * (w {div} n) + ((d * (w % n)) {div} n)", into)
+
+    def nearest(self, frame: Frame, value: nw.Expr, candidates: Candidates, into: str) -> Frame | None:
+        """The operations of `stages.candidate_number`, in this order, with the engine's own division."""
+        if not candidates.extent or not 0 <= candidates.power <= _ONE_PRODUCT:
+            return None
+        lower, upper = self.number(candidates.lower), self.number(candidates.upper)
+        inside = f"least(greatest({into}, {lower}), {upper}) - {lower}"
+        place = f"CAST(floor(({inside}) * {self.number(2.0**candidates.power)}) AS BIGINT)"
+        times, add, whole = candidates.quotient
+        number = f"({place} * {times} + {add}) {self.whole_division} {whole}"
+        clipped = f"least(greatest({number}, 0), {candidates.count - 1})"
+        sql = f"CASE WHEN {into} IS NULL THEN -1 ELSE {clipped} END"
+        return self.computed(frame.with_columns(value.alias(into)), f"CAST({sql} AS BIGINT)", into)
 
     def apply(self, frame: Frame, column: str, function: CellFunction, into: str) -> Frame:
         return self.computed(frame, self.sql_of(column, function), into)

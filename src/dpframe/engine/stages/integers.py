@@ -128,13 +128,16 @@ def candidate_number(frame: Frame, value: nw.Expr, candidates: Candidates, into:
     They do not divide floats alike: Polars multiplies by the reciprocal, and a tie would then go to another candidate.
     The position is a column of its own, since engines of SQL would write it out each time that it is used.
     """
+    nearest = backend_of(frame).nearest(frame, value, candidates, into)
+    if nearest is not None:
+        return nearest
     last, (times, add, whole) = candidates.count - 1, candidates.quotient
     inside = value.clip(candidates.lower, candidates.upper) - candidates.lower
     if not candidates.extent:
         return frame.with_columns((inside * 0.0).cast(nw.Int64).fill_null(-1).alias(into))
     frame = frame.with_columns(_scaled(inside, candidates.power).floor().cast(nw.Int64).alias(into))
-    nearest = backend_of(frame).quotient(nw.col(into) * times + add, whole)
-    return frame.with_columns(nearest.clip(0, last).fill_null(-1).alias(into))
+    number = backend_of(frame).quotient(nw.col(into) * times + add, whole)
+    return frame.with_columns(number.clip(0, last).fill_null(-1).alias(into))
 
 
 def _scaled(value: nw.Expr, power: int) -> nw.Expr:

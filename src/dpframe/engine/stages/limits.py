@@ -52,9 +52,8 @@ class Partial:
 
 def partials(frame: Frame, units: Sequence[str], groups: Sequence[str], columns: Sequence[Partial]) -> Frame:
     """Stage 2: for each unit and group, the number of rows "n" and the sum of each integer column."""
-    summed = [p for p in columns if p.total.sums_rows]
-    sums = [nw.col(p.rows).sum().fill_null(0).cast(nw.Int64).alias(p.units) for p in summed]
-    return frame.group_by(*units, *groups).agg(nw.len().cast(nw.Int64).alias("n"), *sums)
+    sums = {p.units: p.rows for p in columns if p.total.sums_rows}
+    return backend_of(frame).added(frame, [*units, *groups], sums, "n")
 
 
 class Choice(NamedTuple):
