@@ -96,6 +96,28 @@ def test_a_correction_says_what_it_corrects_and_why(budget):
         asked(budget).release(epsilon=1, name="xt v2")
 
 
+def test_the_history_says_which_release_a_line_corrects(budget, tmp_path):
+    """Each line names the one that it corrects, whatever became of it, also where the ledger is opened again."""
+    rows = dp.protect(ROWS, unit="id", budget=budget, max_rows=2)
+    rows.count().release(epsilon=1, name="v1")
+    for name, before in (("v2", "v1"), ("v3", "v2")):
+        rows.count().release(epsilon=1, name=name, supersedes=before, because="a day was missing")
+    rows.count().release(epsilon=1, name="v3", supersedes="v2", because="a day was missing")  # the stored answer
+    rows.count().release(epsilon=1, name="v3", supersedes="v2", because="a day was missing", refresh=True)
+    rows.count().release(epsilon=1)
+    told = [("v1", None), ("v2", "v1"), ("v3", "v2"), ("v3", "v2"), (None, None)]
+    assert [(line.name, line.supersedes) for line in budget.history()] == told
+    plan = {"supersedes": {"name": "v3", "because": "x"}}
+    killed = budget.charge(dp.budget.Loss.none(), "unit 'id', add-remove", "count()", name="v4", plan=plan)
+    assert budget.history()[-1][6:8] == ("pending", killed.number)
+    assert budget.history()[-1].supersedes == "v3"
+    budget.fail(killed)
+    assert (budget.history()[-1].status, budget.history()[-1].supersedes) == ("failed", "v3")
+    if budget.name is not None:
+        again = dp.Ledger(tmp_path / "a").budget("b")
+        assert [line.supersedes for line in again.history()] == [before for _, before in told] + ["v3"]
+
+
 @pytest.mark.parametrize(
     "said",
     [
