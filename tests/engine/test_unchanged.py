@@ -8,6 +8,7 @@ import shutil
 from contextlib import suppress
 
 import polars as pl
+import pyarrow.dataset as dataset
 import pytest
 
 import dpframe as dp
@@ -158,9 +159,18 @@ def test_a_table_of_datafusion_with_other_columns_is_refused():
     refused(ibis.datafusion.connect(context).table("t"), change, "Column 'x' was int64 .* string now")
 
 
-@pytest.mark.parametrize("other", [TEXTS, pytest.param(ROWS.drop("x"), marks=pytest.mark.long), ROWS])
-@pytest.mark.parametrize("reader", ["polars", "dask", pytest.param("spark", marks=pytest.mark.xdist_group("spark"))])
-def test_files_that_were_replaced_are_refused(reader, other, tmp_path, request):
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        (TEXTS, "rows. Column 'x' was Int64 and is String now. Protect"),
+        pytest.param(ROWS.drop("x"), "rows. Column 'x' is gone or renamed. Protect", marks=pytest.mark.long),
+        (ROWS, "rows. Protect"),
+    ],
+)
+@pytest.mark.parametrize(
+    "reader", ["polars", "pyarrow", "dask", pytest.param("spark", marks=pytest.mark.xdist_group("spark"))]
+)
+def test_files_that_were_replaced_are_refused(reader, other, named, tmp_path, request):
     file = tmp_path / "a file.parquet"
     ROWS.write_parquet(file)
     if reader == "spark":
@@ -168,6 +178,9 @@ def test_files_that_were_replaced_are_refused(reader, other, tmp_path, request):
     elif reader == "dask":
         request.getfixturevalue("dask_here")
         table = pytest.importorskip("dask.dataframe").read_parquet(file)
+    elif reader == "pyarrow":
+        folder = dataset.dataset([dataset.dataset(file), dataset.dataset(file)])
+        table = pl.scan_pyarrow_dataset(folder).with_columns(pl.col("city").str.to_lowercase())
     else:
         table = pl.scan_parquet(file)
 
@@ -176,7 +189,7 @@ def test_files_that_were_replaced_are_refused(reader, other, tmp_path, request):
         file.unlink()
         other.vstack(other).write_parquet(file)
 
-    refused(table, change, "files of this table were written after", EngineError)
+    refused(table, change, f"files of this table were written after.* different {named}", EngineError)
 
 
 DASK_FILES = {"csv": "write_csv", "json": "write_ndjson"}

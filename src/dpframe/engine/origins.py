@@ -204,6 +204,8 @@ def types_of_lake(frame: pl.LazyFrame) -> dict[str, str]:
 def files_of(frame: pl.LazyFrame) -> list[Path]:
     """The files that a lazy table scans, from the nodes of its plan; none where the plan does not show them.
 
+    The files of a dataset of PyArrow are those that it found when it was made, on this machine.
+
     A table of Delta or Iceberg is a Python object in the plan. Polars would ask this object for its files and wait for
     Python, while Python waits for Polars. So the nodes of such a plan are not read: `data=` names the table's version.
     """
@@ -216,9 +218,22 @@ def files_of(frame: pl.LazyFrame) -> list[Path]:
             plan.set_node(pending.pop())
             node = plan.view_current_node()
             paths += [Path(str(path)) for path in getattr(node, "paths", None) or []]
+            paths += _of_dataset(getattr(node, "options", None))
             pending += plan.get_inputs()
     except BaseException as error:  # also a panic: the nodes of a plan are not part of Polars' public interface
         if isinstance(error, (KeyboardInterrupt, SystemExit)):
             raise
         return []
+    return paths
+
+
+def _of_dataset(options: Any) -> list[Path]:
+    """The files of the datasets of PyArrow that the function of a scan reads; none for another node."""
+    function = options[0] if isinstance(options, tuple) and options else None
+    pending, paths = list(getattr(function, "args", ())), []
+    while pending:
+        dataset = pending.pop()
+        pending += getattr(dataset, "children", ())
+        if type(getattr(dataset, "filesystem", None)).__name__ == "LocalFileSystem":
+            paths += [Path(path) for path in dataset.files]
     return paths

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import narwhals as nw
+import polars as pl
+
 from dpframe.engine.origins import versions
 from dpframe.engine.tables import Data
 from dpframe.engine.totals import guarded
@@ -38,8 +41,24 @@ def check_files(step: Step) -> None:
         if versions(source.data.watched or source.data.files) != source.data.versions:
             raise EngineError(
                 "The files of this table were written after dp.protect(...), and parts of an answer would be about "
-                "different rows. Protect the table again, as in dp.protect(pl.scan_parquet('visits.parquet'), ...)."
+                f"different rows.{_other_column(source.data)} Protect the table again, as in "
+                "dp.protect(pl.scan_parquet('visits.parquet'), ...)."
             )
+
+
+def _other_column(data: Data) -> str:
+    """The first column that a Parquet file lacks now or has in another type, as a sentence; no row is read."""
+    for path in data.watched or data.files:
+        try:
+            now = nw.from_native(pl.DataFrame(schema=pl.read_parquet_schema(path))).schema
+        except Exception:  # the file is gone, or of another format
+            continue
+        for name, domain in data.schema:
+            if name not in now:
+                return f" Column {name!r} is gone or renamed."
+            if type(now[name]) is not type(domain.dtype):
+                return f" Column {name!r} was {domain.dtype} and is {now[name]} now."
+    return ""
 
 
 def _check_types(data: Data) -> None:
