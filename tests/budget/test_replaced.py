@@ -110,7 +110,11 @@ READS = {
     f"{of}.{name}": ask
     for of, verbs in {"budget": BUDGET, "share": SHARE, "series": SERIES, "ledger": LEDGER}.items()
     for name, ask in verbs.items()
-} | {"repr": lambda o: repr(o.budget), "repr of a share": lambda o: repr(o.share)}
+} | {
+    "repr": lambda o: repr(o.budget),
+    "repr of a share": lambda o: repr(o.share),
+    "repr of a series": lambda o: repr(o.series),
+}
 NO_READING = {
     Budget: {"accountant", "limit", "name", "terms", "for_spender", "kept_in"}
     | {"check_subject"}  # it is said at the charge

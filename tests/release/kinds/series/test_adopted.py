@@ -22,11 +22,16 @@ PRICES = {
 }
 
 
-def add(ledger, night, price="pure", rows=REST, **options):
-    """A night, from the budget "b" of a ledger."""
+def series_of(ledger, price="pure"):
+    """The series "s" of the budget "b" of a ledger, and this budget."""
     limit, paid = PRICES[price]
     budget = ledger.budget("b", **limit)
-    series = budget.series("s", every="1d", horizon=6, unit_periods=1, on="night", start=NIGHTS[0], **paid)
+    return budget.series("s", every="1d", horizon=6, unit_periods=1, on="night", start=NIGHTS[0], **paid), budget
+
+
+def add(ledger, night, price="pure", rows=REST, **options):
+    """A night, from the budget "b" of a ledger."""
+    series, budget = series_of(ledger, price)
     table = pl.DataFrame(rows, {"u": pl.Int64, "night": pl.String}, orient="row")
     return series.add(dp.protect(table, unit="u", budget=budget, max_rows=1).count(), night, **options)
 
@@ -72,6 +77,7 @@ def test_a_night_that_may_have_been_measured_is_paid(tmp_path, watched):
     assert add(again, NIGHTS[2]).value == out.value
     assert again.budget("b").spent == spent + out.cost
     assert [line.status for line in again.budget("b").history() if line.name == "series s"] == ["open"]
+    assert "3 periods. It goes on from an older copy" in repr(series_of(again)[0])
     again.verify()
     again.close()
     once_more = Ledger.adopt(tmp_path / "near" / "a.sqlite", lost={"b": 0}, **SAID, **witness)
@@ -81,6 +87,7 @@ def test_a_night_that_may_have_been_measured_is_paid(tmp_path, watched):
 
 def test_who_says_that_nothing_was_released_goes_on_as_before(tmp_path):
     again = lose(Ledger(tmp_path / "a.sqlite"), tmp_path, lost="none")
+    assert "older copy" not in repr(series_of(again)[0])
     spent = again.budget("b").spent
     assert add(again, NIGHTS[2]).cost.epsilon == 0
     assert again.budget("b").spent == spent

@@ -76,7 +76,8 @@ class Progress:
 
     `lines` has the period of each line of the series by the line's number. `asked` has for each period the fingerprint
     of its question, "" if none is stored. `answered` are the periods whose answer is stored. `fixed` says whether a
-    period was added in a test, under fixed noise.
+    period was added in a test, under fixed noise, and `copied` whether the series goes on from an older copy of its
+    ledger, so that other periods may have been measured too.
     """
 
     blocks: Mapping[int, tuple[Block, ...]]
@@ -84,6 +85,7 @@ class Progress:
     asked: Mapping[int, str] = field(default_factory=dict)
     answered: frozenset[int] = frozenset()
     fixed: bool = False
+    copied: bool = False
 
     @classmethod
     def of(cls, entries: Sequence[Entry], opening: int) -> Progress:
@@ -98,7 +100,8 @@ class Progress:
             {line: place["period"] for line, place in places.items()},
             any("test" in line.body["within"] for line in lines),
         )
-        return cls(blocks, periods, asked, answered, fixed)
+        copied = any(entry.kind == "lost" and entry.about == opening for entry in entries)
+        return cls(blocks, periods, asked, answered, fixed, copied)
 
     @property
     def added(self) -> frozenset[int]:

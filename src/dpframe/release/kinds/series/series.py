@@ -331,6 +331,11 @@ class Series(Hints):
         progress, words = self._progress(opening), " ".join(opening.record["words"])
         if progress.fixed:
             words = f"{words} {fixed_words(fixed=True)['test']}"
+        if progress.copied:
+            words = (
+                "It goes on from an older copy of its ledger: periods that it does not have may have been measured, "
+                f"and are paid with on_pending='retry'. {words}"
+            )
         return f"Series {self._name!r}: {len(progress.added)} periods. {words}"
 
 
