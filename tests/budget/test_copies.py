@@ -129,6 +129,39 @@ def test_a_copy_says_what_was_lost_or_is_not_adopted(tmp_path):
     again.verify()
 
 
+@pytest.mark.parametrize("lost", ["none", {"visits": 0.1}])
+@pytest.mark.parametrize("looked", [False, True])
+def test_failures_of_a_copy_go_on_counting(tmp_path, lost, looked):
+    """Those that nobody has looked at count after the adoption too; what was lost is counted as lost alone."""
+    ledger = Ledger(tmp_path / "a.sqlite")
+    budget = ledger.budget("visits", epsilon=5)
+    budget.fail(budget.charge(cost(), WHO, "count()"))
+    if looked:
+        budget.acknowledge_failures("Bo")
+    ledger.backup(tmp_path / "copy.sqlite")
+    budget.fail(budget.charge(cost(), WHO, "count()"))  # lost with the ledger
+    ledger.close()
+    (tmp_path / "a.sqlite").unlink()
+    again = Ledger.restore(tmp_path / "copy.sqlite", tmp_path / "a.sqlite", lost=lost, **SAID)
+    budget, before = again.budget("visits"), 0 if looked else 1
+    assert budget.failures == (1, before)
+    assert [line.status for line in budget.history()] == ["failed", "lost"]
+    for number in range(before, 2):
+        assert budget.failures.unacknowledged == number
+        budget.fail(budget.charge(cost(), WHO, "count()"))
+    with pytest.raises(errors.FailuresUnacknowledged, match="2 releases failed"):
+        budget.charge(cost(), WHO, "count()")
+    again.verify()
+    again.close()
+    once_more = Ledger.adopt(tmp_path / "a.sqlite", lost=lost, **SAID)  # which acknowledges none of them
+    with pytest.raises(errors.FailuresUnacknowledged, match="2 releases failed"):
+        once_more.budget("visits").charge(cost(), WHO, "count()")
+    assert once_more.budget("visits").acknowledge_failures("Ada") == 2
+    paid(once_more.budget("visits"))
+    assert once_more.budget("visits").failures == (3 if looked else 2, 0)
+    once_more.verify()
+
+
 def test_all_lost_leaves_nothing_to_spend(tmp_path):
     """Neither releases, nor allowances, nor parts, whichever account counts."""
     ledger = filled(tmp_path / "a.sqlite")

@@ -123,6 +123,10 @@ def adopt(store: Store, witness: Witness | None, lost: Lost, by: str, why: str) 
             with the whole series, of which the lost ones are a part. And where an allowance of a budget in ε adds up
             ρ, prices in ρ are no ε. What may be spent of it now is counted as spent, so all that was lost of it and all
             that is spent of it later add up to what was paid for it
+            Failures that nobody has acknowledged in the copy go on counting: an adoption acknowledges none. Whether a
+            missing release failed is not known. Charges were refused after as many failures as they are now, and
+            whoever adopts is named with a reason, as who acknowledges is. So between two entries that name somebody no
+            more releases fail than without a loss, and the numbers of failures are those of the entries that are left
             A ledger that was moved goes on in the new place. Without a witness, which then opens one of the two alone,
             something is counted as lost for each of its budgets
     Errors: LedgerDamaged for a copy that does not add up, or if entries are missing and lost says nothing of them
