@@ -740,7 +740,8 @@ class Check:
                     body, entries = json.loads(entry["sealed"]), budget["entries"]
                 before = entry["hash"]
         require(bool(body), "no entry has this number, this hash and this hash before it")
-        paid, charge = body.get("price") or body["loss"], self.certificate["charge"]
+        within, part, charge = body.get("within") or {}, body.get("part") or {}, self.certificate["charge"]
+        paid = within.get("loss") or body.get("price") or part.get("loss") or body["loss"]  # its own, whoever paid it
         for term in ("epsilon" if "epsilon" in charge else "rho", "delta"):
             require(number(charge[term]) == number(paid[term]), f"{term} is another one than the entry is charged with")
         results = [json.loads(entry["sealed"]) for entry in entries if entry["kind"] == "result"]

@@ -228,6 +228,42 @@ def test_a_charge_of_another_price_is_refused(files, capsys):
     assert _run(files, capsys)[0] == 1
 
 
+def _part_of_a_partition(budget):
+    """The second part of equal price, which costs the whole budget nothing more."""
+    rows = dp.protect(TABLE, unit="u", budget=budget, max_groups=1, max_rows=1, data="rows")
+    parts = rows.partition("city", keys=["Bonn", "Kiel"])
+    parts["Bonn"].count().release(epsilon=0.5)
+    return parts["Kiel"].count()
+
+
+def _of(pays):
+    return dp.protect(TABLE, unit="u", budget=pays, max_rows=1, data="rows").count()
+
+
+SHARES = {
+    "a share": ({"epsilon": 9}, {"epsilon": 0.5}, lambda b: _of(b.allocate(name="ana", epsilon=1))),
+    "a night": ({"epsilon": 9, "delta": 1e-5}, {"epsilon": 0.5}, lambda b: _of(b.allocate(nights=2, epsilon=1))),
+    "ρ of a share": ({"rho": 1, "delta": 1e-5}, {"rho": 0.1}, lambda b: _of(b.allocate(name="ana", rho=0.2))),
+    "a part of a partition": ({"epsilon": 9}, {"epsilon": 0.5}, _part_of_a_partition),
+}
+
+
+@pytest.mark.parametrize("how", SHARES)
+def test_a_release_that_was_paid_in_advance_or_beside_another_part(tmp_path, how):
+    """Its entry charges the budget nothing, and has its price; another price is refused."""
+    limit, price, asked = SHARES[how]
+    ledger = dp.Ledger(tmp_path / "study.sqlite")
+    certificate = asked(ledger.budget("study", **limit)).release(**price, name="rows").certificate()
+    export = json.loads(ledger.export("json"))
+    found = _check(certificate, export)
+    assert (found.verdict, found.refused) == ("PROVED", [])
+    (term,) = price
+    own = certificate["charge"][term]
+    for times in (0, 2):  # nothing is what the budget itself was charged
+        certificate["charge"][term] = _times(own, times)
+        assert "another one than the entry is charged with" in " ".join(_check(certificate, export).refused)
+
+
 def test_a_file_that_cannot_be_read(tmp_path, capsys):
     (tmp_path / "no.json").write_text("[1")
     assert dpframe_check.main([str(tmp_path / "no.json")]) == main(["check", str(tmp_path / "missing.json")]) == 2
