@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from fractions import Fraction
-from typing import Any, Protocol, TypedDict, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from dpframe import engine
 from dpframe.budget import (
+    Allowance,
+    Budget,
     Loss,
-    Normal,
+    PartBudget,
     Receipt,
     Stored,
     Terms,
@@ -39,6 +41,7 @@ from dpframe.theory.formulas.loss import zcdp_to_epsilon
 from dpframe.usage import warn
 
 T = TypeVar("T")
+Account = Budget | PartBudget | Allowance  # what a release is paid from
 
 
 CAPPED = ("spender", "day", "week", "month")  # caps of a policy file that a budget holds, beside that of one release
@@ -62,58 +65,8 @@ def read_pending(on_pending: object) -> Naming:
     return _PENDING[str(on_pending)]
 
 
-class Account(Protocol):
-    """An account: it can be charged, and keeps released tables with their charges."""
-
-    @property
-    def terms(self) -> Terms:
-        """The terms of its losses: ε or ρ."""
-        ...
-
-    @property
-    def accountant(self) -> str:
-        """Name of the rule by which losses add up."""
-        ...
-
-    @property
-    def limit(self) -> Loss:
-        """Limit on the cost of all releases together."""
-        ...
-
-    def charge(
-        self,
-        loss: Loss,
-        subject: str,
-        query: str,
-        *,
-        name: str | None = None,
-        plan: Fields | None = None,
-        refresh: bool = False,
-        retry: bool = False,
-        wait: bool = False,
-        batch: bool = False,
-        events: Sequence[Fields] = (),
-        policies: Sequence[Fields] = (),
-        normal: Normal | None = None,
-    ) -> Receipt:
-        """Pay, or refuse and change nothing, or return the stored answer. `policies` is there under policy files."""
-        ...
-
-    def part(self, share: Fraction, name: str | None = None) -> Loss:
-        """The price of a share of the limit; of a name that was charged for this share, the price that it had."""
-        ...
-
-    def fail(self, receipt: Receipt) -> None:
-        """Record that an error was raised after a charge."""
-        ...
-
-    def store(self, receipt: Receipt, data: bytes, statement: Fields) -> Stored:
-        """Keep the released table with its charge."""
-        ...
-
-
 def charged(account: Account, loss: Loss, subject: str, query: str, **options: Any) -> Receipt:
-    """Charge a release as `Account.charge` does, and tell of it if that is refused. Errors: those of the account."""
+    """Charge a release as `Budget.charge` does, and tell of it if that is refused. Errors: those of the account."""
     try:
         return patient(account.charge)(loss, subject, query, **options)
     except InvalidArgument:  # a call that nobody can mean, with a name that may be anything
