@@ -68,6 +68,17 @@ def test_an_exact_answer_says_that_it_protects_nobody(people):
     assert "protects nobody" in testing.exact(people.count(), MADE_UP).report()
 
 
+def test_an_exact_answer_is_under_a_policy_and_not_under_its_caps(tmp_path):
+    """No price of a test is that of an answer on real rows: neither its release, nor its month, nor its spender."""
+    cap = "{epsilon = 0.5, delta = 0}"
+    caps = "".join(f"{name} = {cap}\n" for name in ("release", "spender", "month"))
+    (tmp_path / "p.toml").write_text(f'unit = "user"\nmax_rows = 1\n[caps]\n{caps}')
+    frame = dp.protect(REAL, policy=tmp_path / "p.toml", budget=dp.Budget(epsilon=1.0), data="people")
+    assert testing.exact(frame.filter(dp.col("age") > 0).count(), MADE_UP).value == 5
+    with pytest.raises(errors.PolicyExceeded):
+        frame.count().release(epsilon=0.6)
+
+
 @pytest.mark.parametrize("name", ["counts", "sum", "medians", "found"])
 def test_exact_agrees_with_the_totals(people, name):
     """On random tables: what `exact` says of counts and sums is what `exact_totals` says."""

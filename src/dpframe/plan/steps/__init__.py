@@ -29,6 +29,9 @@ from dpframe.plan.steps.partition import (
     FirstPeriods,
     PartitionPart,
 )
+from dpframe.plan.steps.rewrites import (
+    UnderPolicy,
+)
 
 __all__ = [
     "MOST",
@@ -44,6 +47,7 @@ __all__ = [
     "Rows",
     "Source",
     "Step",
+    "UnderPolicy",
     "check_limit",
     "exchanged",
     "lineage",
