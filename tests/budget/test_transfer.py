@@ -235,6 +235,11 @@ def test_a_part_goes_to_another_and_back(tmp_path):
     again = Ledger(tmp_path / "a.sqlite").budget("visits").allocate(name="bo")
     assert "closed at" in repr(again)
     assert "closed on" in repr(budget.forecast())
+    with pytest.raises(errors.ReleaseMismatch, match=r"The part 'bo' was closed at .*allocate\(name='bo 2', ...\)"):
+        budget.allocate(name="bo", epsilon=0.2)
+    budget.allocate(name="bo 2", epsilon=0.25)
+    assert "ε = 2 of 2 spent, 0 left" in budget.forecast().words[0], "what was returned is no longer spent"
+    assert budget.forecast().table.filter(of="budget")["total"].to_list()[-1] == 2
     ledger.verify()
 
 

@@ -55,10 +55,23 @@ def known(page: Page, body: Fields) -> Entry | None:
     name = body.get("name")
     earlier = None if name is None else page.latest(name)
     if earlier is not None:
+        if earlier.body["fingerprint"] != body["fingerprint"]:
+            check_open(page, earlier)
         check_same(earlier, body)
     elif name is not None:
         check_plain(name)
     return earlier
+
+
+def check_open(page: Page, earlier: Entry) -> None:
+    """Check that a name is not that of an allowance which was closed. Errors: ReleaseMismatch."""
+    closed = [entry.when for entry in page.members(earlier.number) if entry.closes]
+    if earlier.allowance is not None and closed:
+        name = str(earlier.name).removeprefix("allowance ")
+        raise ReleaseMismatch(
+            f"The part {name!r} was closed at {closed[0]:%Y-%m-%d %H:%M} UTC, and a closed part is not opened again. "
+            f"Nothing was spent. Take another one under a new name: budget.allocate(name={name + ' 2'!r}, ...)."
+        )
 
 
 def check_same(earlier: Entry, body: Fields) -> None:

@@ -35,7 +35,8 @@ SCHEMA = {
 class Payment(NamedTuple):
     """A charge: its time, its part of the limit, its name, and `once`: whether it is no regular spending.
 
-    It pays once for many periods, was itself paid in advance, or was counted as lost with a copy.
+    It pays once for many periods, was itself paid in advance, was counted as lost with a copy, or is a move of parts:
+    what a closed part returns to the budget is a negative one.
     """
 
     when: dt.datetime
@@ -49,7 +50,8 @@ class Forecast:
     """Forecast of a budget and its allowances: how long they last.
 
     `table` has a row for each day: `of` ("budget", or the name of an allowance), `spent` on that day and in `total` (ε
-    or ρ), the `limit`, and the `kind`: "spent", "planned" by an allowance, or "expected" by the mean of the last days.
+    or ρ; less what closed allowances returned), the `limit`, and the `kind`: "spent", "planned" by an allowance, or
+    "expected" by the mean of the last days.
     `words` has a sentence for each. `lasts` has the last day that is paid for, or None if there is no end within ten
     years.
     """
@@ -85,6 +87,8 @@ def forecast(budget: account.BudgetAccount) -> Forecast:
             if entry.is_charge:
                 once = entry.opens is not None or entry.about is not None or "adopted" in entry.body
                 charged.append((entry.when, loss_of(entry.body["loss"]), once, entry.name))
+            if entry.is_transfer:  # what a closed part returned is less than nothing
+                charged.append((entry.when, loss_of(entry.body["loss"]), True, None))
             if entry.opens is not None:
                 openings.append(entry)
             if entry.about is not None and entry.is_member_of(entry.about):
