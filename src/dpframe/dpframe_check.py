@@ -284,6 +284,20 @@ def share_of_squares(*, periods: int, weights: Sequence[int] = (1,), **_: Json) 
     return Fraction(squares, periods * sums[-1] * sums[few])
 
 
+def block_of(stated: Json, totals: Totals) -> Vector:
+    """Blocks of `size` periods: a unit is in so many `periods`, and adds in each at most what is `bought`."""
+    night, size, periods, weights = totals[stated["of"]], stated["size"], stated["periods"], stated.get("weights")
+    here = night.vector._replace(groups=least_of(night.vector.groups, night.stated["cells"]))
+    entries, total, cell, swing = bought = [number(text) for text in stated["bought"]]
+    kept = is_whole(size) and is_whole(periods) and all(now <= most for now, most in zip(here, bought, strict=True))
+    require(kept, f"one unit adds more to {night.stated['id']} than noise was bought for")
+    whole = weights is None or (len(weights) == size and all(map(is_whole, weights)))
+    falls = whole and sorted(weights or (), reverse=True) == (weights or [])
+    require(falls, "weights of periods are no falling whole numbers")
+    sums, of, most = (1, 1, min(size, periods)) if weights is None else (size, sum(weights), sum(weights[:periods]))
+    return Vector(int(periods * entries) * sums, periods * total * of, most * cell, most * swing)
+
+
 def vector_of(stated: Json, unit: Limits, totals: Totals) -> Vector:
     """The part of one unit in a total of this kind. A row of weight w adds w·2^fraction times a number of `range`."""
     kind, fine, most = stated["kind"], 2 ** stated["fraction"], stated.get("most")
@@ -298,17 +312,7 @@ def vector_of(stated: Json, unit: Limits, totals: Totals) -> Vector:
         require(of not in NO_CELLS, f"the entries of {stated['of']} are no groups")
         return Vector(moved.l0, moved.l1, moved.l1, moved.l1)
     if kind == "blocks":
-        # of `size` periods; a unit is in so many `periods`, and adds in each at most what is `bought`
-        night, size, periods, weights = totals[stated["of"]], stated["size"], stated["periods"], stated.get("weights")
-        here = night.vector._replace(groups=least_of(night.vector.groups, night.stated["cells"]))
-        entries, total, cell, swing = bought = [number(text) for text in stated["bought"]]
-        kept = is_whole(size) and is_whole(periods) and all(now <= most for now, most in zip(here, bought, strict=True))
-        require(kept, f"one unit adds more to {night.stated['id']} than noise was bought for")
-        whole = weights is None or (len(weights) == size and all(map(is_whole, weights)))
-        falls = whole and sorted(weights or (), reverse=True) == (weights or [])
-        require(falls, "weights of periods are no falling whole numbers")
-        sums, of, most = (1, 1, min(size, periods)) if weights is None else (size, sum(weights), sum(weights[:periods]))
-        return Vector(int(periods * entries) * sums, periods * total * of, most * cell, most * swing)
+        return block_of(stated, totals)
     low, high = stated["range"]
     groups, each, rows = (unit.groups, 1, unit.groups) if kind in OF_UNITS else unit
     size, width = max(-low, high) * fine, (max(high, 0) - min(low, 0)) * fine

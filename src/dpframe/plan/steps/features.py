@@ -71,6 +71,15 @@ class Feature:
         return read if self.by is None else read | {self.by}
 
 
+def _mean(value: Node, row_domain: ColumnDomain) -> Feature:
+    dtype, ticks = mean_type(row_domain.dtype)
+    inside = row_domain.bounds
+    if inside is not None:
+        inside = Bounds(*(float(x) if dtype is None else x * ticks for x in inside))
+    domain = ColumnDomain(dtype or nw.Float64(), row_domain.nullable, inside)
+    return Feature("mean", value, row_domain, None, domain, ticks)
+
+
 def feature(name: str, aggregate: Aggregate, table: Table) -> Feature:
     """The feature of an aggregate: how it is computed from one unit's rows, and its domain.
 
@@ -97,13 +106,7 @@ def feature(name: str, aggregate: Aggregate, table: Table) -> Feature:
         case Sum(column=column, bounds=bounds, unit_bounds=unit_bounds):
             return _sum(column, bounds, unit_bounds, table, call)
         case Mean(column=column, bounds=bounds):
-            value, row_domain = _clip(column, bounds, table, call, *_NUMBERS, *TIMES)
-            dtype, ticks = mean_type(row_domain.dtype)
-            inside = row_domain.bounds
-            if inside is not None:
-                inside = Bounds(*(float(x) if dtype is None else x * ticks for x in inside))
-            domain = ColumnDomain(dtype or nw.Float64(), row_domain.nullable, inside)
-            return Feature("mean", value, row_domain, None, domain, ticks)
+            return _mean(*_clip(column, bounds, table, call, *_NUMBERS, *TIMES))
         case Quantile(column=column, bounds=bounds, verb="min" | "max" as verb):
             value, row_domain = _clip(column, bounds, table, call, *_ORDERED, Kind.BOOLEAN)
             if kind(row_domain.dtype) == Kind.BOOLEAN:  # whether it ever held, or always: 1 or 0

@@ -88,6 +88,12 @@ def quantiles(masses: Floats, nodes: Floats, at: Floats) -> Floats:
     return nodes[np.minimum(np.searchsorted(parts, at), len(nodes) - 1)]
 
 
+def _kinds(visible: Floats, others: Floats, units: float) -> list[Floats]:
+    """Sizes of groups in kinds, from the largest on: visible ones, and others that share what units are left."""
+    rest = np.maximum(others / max(others.sum(), 1e-9) * (units - visible.sum()), 1.0)  # these share bins
+    return np.array_split(np.sort(np.concatenate([visible, rest]))[::-1], _KINDS)
+
+
 def read_groups(counts: Floats, scale: float, units: float, least: float, cases: int) -> Groups:
     """Cases of group sizes that fit a noisy histogram of hashed keys, drawn by their probabilities.
 
@@ -120,9 +126,8 @@ def read_groups(counts: Floats, scale: float, units: float, least: float, cases:
         likely = np.cumsum(np.column_stack([(1 - full[at]) * empty, likelihood * parts[at]]), axis=1)
         level = (likely < draw.random((bins, 1)) * likely[:, -1:]).sum(axis=1)
         visible = np.clip(counts, edges[level - 1], edges[level])[level > 0]
-        others = np.exp(uneven * draw.standard_normal(max(int(number) - len(visible), int(len(visible) == 0))))
-        rest = np.maximum(others / max(others.sum(), 1e-9) * (units - visible.sum()), 1.0)  # these share bins
-        kinds = np.array_split(np.sort(np.concatenate([visible, rest]))[::-1], _KINDS)
+        others = draw.standard_normal(max(int(number) - len(visible), int(len(visible) == 0)))
+        kinds = _kinds(visible, np.exp(uneven * others), units)
         each[case] = [len(kind) for kind in kinds]
         sizes[case] = [kind.mean() if len(kind) else 0.0 for kind in kinds]
     return Groups(sizes, each)

@@ -84,6 +84,16 @@ def compose(*measurements: Measurement | Iterable[Measurement]) -> Measurement:
     )
 
 
+def _split(data: Vector, by: Callable[[Any], int], parts: int) -> list[Any]:
+    """The records of each part; `by` gives the index of a record's part."""
+    records: list[list[object]] = [[] for _ in range(parts)]
+    for record in data.tolist() if hasattr(data, "tolist") else data:
+        part = by(record)
+        if is_integer(part, 0, parts - 1):
+            records[int(part)].append(record)
+    return [like(np.array(r), data) if isinstance(data, np.ndarray) else r for r in records]
+
+
 def parallel(*measurements: Measurement | Iterable[Measurement], by: Callable[[Any], int] | None = None) -> Measurement:
     """Run one measurement on each part of a partitioned dataset (parallel composition over disjoint groups).
 
@@ -129,12 +139,7 @@ def parallel(*measurements: Measurement | Iterable[Measurement], by: Callable[[A
     split = by
 
     def run_split(data: Vector) -> list[object]:
-        records: list[list[object]] = [[] for _ in parts]
-        for record in data.tolist() if hasattr(data, "tolist") else data:
-            part = split(record)
-            if is_integer(part, 0, len(parts) - 1):
-                records[int(part)].append(record)
-        return run([like(np.array(r), data) if isinstance(data, np.ndarray) else r for r in records])
+        return run(_split(data, split, len(parts)))
 
     return Measurement(_common_domain(parts, "parallel"), metric, measure, run_split, privacy_map)
 

@@ -148,24 +148,33 @@ def estimators(rows: int, columns: int, noise_variances: Mapping[Source, float])
         (w_total / every, "total", 1),
     )
 
-    def margin(
-        share: float, number: int, size: int, along: tuple[float, Source], across: tuple[float, Source]
-    ) -> Terms:
-        """Of one of so many sums, each of so many cells, which have this share of it beside their mean."""
-        (w_own, own), (w_other, other) = along, across
-        return (
-            (share * (1 - 1 / number) + w / number, "cells", size),
-            ((w - share) / number, "cells", (number - 1) * size),
-            ((1 - share) * (1 - 1 / number) + w_own / number, own, 1),
-            ((w_own - (1 - share)) / number, own, number - 1),
-            (w_other / number, other, size),
-            (w_total / number, "total", 1),
-        )
-
-    row = margin(a, rows, columns, (w_row, "rows"), (w_column, "columns"))
-    column = margin(b, columns, rows, (w_column, "columns"), (w_row, "rows"))
     total: Terms = ((w, "cells", every), (w_row, "rows", rows), (w_column, "columns", columns), (w_total, "total", 1))
+    row = _margin(a, rows, columns, (w_row, "rows"), (w_column, "columns"), (w, w_total))
+    column = _margin(b, columns, rows, (w_column, "columns"), (w_row, "rows"), (w, w_total))
     return Estimators(cell, row, column, total)
+
+
+def _margin(
+    share: float,
+    number: int,
+    size: int,
+    along: tuple[float, Source],
+    across: tuple[float, Source],
+    whole: tuple[float, float],
+) -> Terms:
+    """One of so many sums, each of so many cells, which have this share of it beside their mean.
+
+    The others are the weights in the total: of sums along and across, of cells and of the measured total.
+    """
+    (w_own, own), (w_other, other), (w, w_total) = along, across, whole
+    return (
+        (share * (1 - 1 / number) + w / number, "cells", size),
+        ((w - share) / number, "cells", (number - 1) * size),
+        ((1 - share) * (1 - 1 / number) + w_own / number, own, 1),
+        ((w_own - (1 - share)) / number, own, number - 1),
+        (w_other / number, other, size),
+        (w_total / number, "total", 1),
+    )
 
 
 def _precision(noise_variances: Mapping[Source, float], source: Source) -> float:
