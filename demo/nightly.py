@@ -1,4 +1,4 @@
-"""The nightly job: add one day's sign-ups to a series, write its tables, say what was spent. Copy it and change it.
+"""Add one day's sign-ups to a series, write its tables, say what was spent. Copy and change it.
 
 python demo/nightly.py 2026-11-21 --days days --out out          # reads days/2026-11-21.parquet
 python demo/nightly.py 2026-11-21 --days days --out out --retry  # once, after a night was killed
@@ -18,7 +18,8 @@ LOG = logging.getLogger("nightly")
 
 def nightly(night, days, out, retry):
     budget = dp.Ledger(out / "signups.sqlite").budget("signups", rho=0.1)
-    series = budget.series("signups", every="1d", horizon=365, rho=0.05, unit_periods=1)  # each person signs up once
+    # each person signs up once, so one is in one period
+    series = budget.series("signups", every="1d", horizon=365, rho=0.05, unit_periods=1)
 
     def signups(day):
         """The question of one day, from its file; the series asks for earlier days again."""
@@ -31,23 +32,26 @@ def nightly(night, days, out, retry):
     table = series.table(window="7d")
     table.to_polars().write_csv(out / "signups.csv")
     (out / "signups.html").write_text(table.report().to_html(), encoding="utf-8")
-    LOG.info("%s: %s", night, tonight.stored or f"added; {budget.spent - before} spent now, {budget.remaining} left")
+    added = f"added; {budget.spent - before} spent now, {budget.remaining} left"
+    LOG.info("%s: %s", night, tonight.stored or added)
     return tonight
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("night", help="the day that is added, such as 2026-11-21")
-    parser.add_argument("--days", type=Path, default=Path("days"), help="the folder of the days' Parquet files")
-    parser.add_argument("--out", type=Path, default=Path("out"), help="the folder of the ledger and the tables")
-    parser.add_argument("--retry", action="store_true", help="measure a night again that was killed, and pay for that")
+    shown = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=shown)
+    add = parser.add_argument
+    add("night", help="the day that is added, such as 2026-11-21")
+    add("--days", type=Path, default="days", help="folder of the days' Parquet files")
+    add("--out", type=Path, default="out", help="folder of the ledger and the tables")
+    add("--retry", action="store_true", help="pay again for a night that was killed")
     asked = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     asked.out.mkdir(parents=True, exist_ok=True)
     try:
         print(nightly(asked.night, asked.days, asked.out, asked.retry))
-    except (dp.errors.DpFrameError, FileNotFoundError) as error:  # the budget refuses, a night is pending, no such file
-        LOG.error("%s: %s", asked.night, error)  # noqa: TRY400 - the words of the refusal are enough
+    except (dp.errors.DpFrameError, FileNotFoundError) as error:  # such as a pending night
+        LOG.error("%s: %s", asked.night, error)  # noqa: TRY400
         return 1
     return 0
 
