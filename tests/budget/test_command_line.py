@@ -16,7 +16,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.__main__ import main
-from dpframe.budget import Ledger, Loss, NamedPeriod
+from dpframe.budget import Ledger, Loss, NamedPeriod, account
 from dpframe.budget.entries import texts_of
 
 WHO = "unit 'id', add-remove"
@@ -272,6 +272,30 @@ def test_a_budget_of_a_year_that_is_over_is_no_alarm(tmp_path, capsys):
         assert main(["ledger", words[0], str(ledger.where), *words[1:], "--json"]) == 3
         below = json.loads(capsys.readouterr().out)["below"]
         assert [one if isinstance(one, str) else one[0] for one in below] == ["visits", "visits-9999"]
+
+
+def test_an_alarm_is_about_what_parts_have_left_and_not_about_what_was_allocated(tmp_path, monkeypatch, capsys):
+    here = [dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)]
+    monkeypatch.setattr(account, "now", lambda: here[0])
+    ledger = Ledger(tmp_path / "team.sqlite", clock_skew=dt.timedelta(days=90))
+    budget = ledger.budget("team", epsilon=4)
+
+    def alarms(verb, least):
+        code = main(["ledger", verb, str(ledger.where), "--warn-below", least, "--json"])
+        said = json.loads(capsys.readouterr().out)
+        return code, said["below"], said.get("parts_below")
+
+    ana, month = budget.allocate(name="ana", epsilon=2), budget.allocate(nights=20, epsilon=2)
+    assert alarms("show", "20%") == (0, [], []), "all is allocated, and nothing is spent"
+    assert alarms("forecast", "30d") == (0, [], None), "nights end as they were planned"
+    ana.charge(Loss.charged(Fraction(199, 100), Fraction(0)), WHO, "count()", name="x", plan={})
+    assert alarms("show", "20%") == (3, [], [["team", "allowance ana"]])
+    assert alarms("show", "51%")[:2] == (3, ["team"])
+    ana.close()
+    assert alarms("show", "20%") == (0, [], []), "a closed part is no alarm"
+    here[0] += dt.timedelta(days=19)
+    month.charge(Loss.charged(Fraction(1, 10), Fraction(0)), WHO, "count()", name="y", plan={})
+    assert alarms("show", "1%") == (3, ["team"], []), "nights that are over are not left"
 
 
 def test_a_witness_that_is_lost_is_replaced_in_a_shell(tmp_path, capsys):

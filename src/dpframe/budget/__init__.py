@@ -2,7 +2,7 @@
 
 from dpframe.budget.accountants import Accountant
 from dpframe.budget.adaptive import Normal
-from dpframe.budget.allowance import Allowance, Forecast, PartBudget
+from dpframe.budget.allowance import Allowance, Forecast, PartBudget, per_cent_left
 from dpframe.budget.budget import Budget
 from dpframe.budget.caps import NAMES as CAPS
 from dpframe.budget.caps import Cap, Caps
@@ -50,6 +50,7 @@ __all__ = [
     "is_text",
     "loss_json",
     "patient",
+    "per_cent_left",
     "read_delta",
     "read_epsilon",
     "read_length",

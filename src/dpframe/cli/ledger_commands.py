@@ -13,7 +13,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dpframe.budget import CAPS, PENDING, Budget, Charge, Ledger, NamedPeriod, Terms, account, read_length, user_name
+from dpframe.budget import (
+    CAPS,
+    PENDING,
+    Budget,
+    Charge,
+    Ledger,
+    NamedPeriod,
+    Terms,
+    account,
+    per_cent_left,
+    read_length,
+    user_name,
+)
 from dpframe.budget.ledger import read_since
 from dpframe.cli.commands import BELOW, Said, add_for_ledger, loss_data, the_budget, the_budgets, typed
 from dpframe.errors import InvalidArgument
@@ -34,7 +46,10 @@ def add_to(verbs: Any) -> None:
 def _add_reading(verbs: Any) -> None:
     show = add_for_ledger(verbs, "show", "budgets, what was spent and what is left, and every charge", _show)
     show.add_argument(
-        "--warn-below", type=_percent, metavar="PERCENT", help="exit with 3 if less of a budget is left, such as 10%%"
+        "--warn-below",
+        type=_percent,
+        metavar="PERCENT",
+        help="exit with 3 if less of a budget or part is left, such as 10%%",
     )
     about = "exit with 3 if a release is pending for longer, such as 6h, or failures are not acknowledged"
     show.add_argument("--warn-stuck", type=_length, metavar="TIME", help=about)
@@ -108,12 +123,15 @@ def _show(ledger: Ledger, asked: Any) -> Said:
     budgets = the_budgets(ledger, asked)
     text = "\n\n".join(_budget(name, budget) for name, budget in budgets.items()) or NOTHING
     going = {name: budget for name, budget in budgets.items() if not _is_over(name)}
-    below = [name for name, budget in going.items() if asked.warn_below and _left(budget) < asked.warn_below]
-    text += "".join(f"\n{visible(name)}: less than {asked.warn_below:g}% is left" for name in below)
+    less = [(name, of) for name, budget in going.items() if asked.warn_below for of in _below(budget, asked.warn_below)]
+    text += "".join(
+        f"\n{visible(', '.join(filter(None, one)))}: less than {asked.warn_below:g}% is left" for one in less
+    )
+    below, parts = [name for name, of in less if of is None], [list(one) for one in less if one[1] is not None]
     stuck = [line for name, budget in budgets.items() if asked.warn_stuck for line in _stuck(name, budget, asked)]
     text += "".join(f"\n{visible(line)}" for line in stuck)
     data = {"budgets": {name: _budget_data(budget) for name, budget in budgets.items()}, "below": below}
-    return Said(text, {**data, "stuck": stuck}, BELOW if below or stuck else 0)
+    return Said(text, {**data, "parts_below": parts, "stuck": stuck}, BELOW if less or stuck else 0)
 
 
 def _is_over(name: str) -> bool:
@@ -135,10 +153,9 @@ def _stuck(name: str, budget: Budget, asked: Any) -> Iterator[str]:
         yield f"{name}: {number} failures. When their cause is mended: {command.format('acknowledge')} {of}"
 
 
-def _left(budget: Budget) -> float:
-    """The part of the ε or ρ of a budget that is left (per cent)."""
-    left, limit = budget.remaining, budget.limit
-    return 100 * (left.epsilon / limit.epsilon if left.rho is None or limit.rho is None else left.rho / limit.rho)
+def _below(budget: Budget, least: float) -> list[str | None]:
+    """The names of the parts of a budget that have less left than so many per cent; None is the budget itself."""
+    return [of for of, left in per_cent_left(budget).items() if left < least]
 
 
 def _budget(name: str, budget: Budget) -> str:
@@ -190,7 +207,7 @@ def _forecast(ledger: Ledger, asked: Any) -> Said:
     if asked.warn_below is not None:
         until = account.now() + asked.warn_below.length
         going = {name: forecast.lasts for name, forecast in told.items() if not _is_over(name)}
-        ends = {(name, of): last for name, lasts in going.items() for of, last in lasts.items()}
+        ends = {(name, "budget"): lasts["budget"] for name, lasts in going.items()}  # nights of a part end as planned
         below = [list(which) for which, last in ends.items() if last is not None and last < until.date()]
         lines = [f"{visible(name)}, {visible(of)}: lasts less than {asked.warn_below.text}" for name, of in below]
         text += "".join(f"\n{line}" for line in lines)
