@@ -284,20 +284,6 @@ def share_of_squares(*, periods: int, weights: Sequence[int] = (1,), **_: Json) 
     return Fraction(squares, periods * sums[-1] * sums[few])
 
 
-def block_of(stated: Json, totals: Totals) -> Vector:
-    """Blocks of `size` periods: a unit is in so many `periods`, and adds in each at most what is `bought`."""
-    night, size, periods, weights = totals[stated["of"]], stated["size"], stated["periods"], stated.get("weights")
-    here = night.vector._replace(groups=least_of(night.vector.groups, night.stated["cells"]))
-    entries, total, cell, swing = bought = [number(text) for text in stated["bought"]]
-    kept = is_whole(size) and is_whole(periods) and all(now <= most for now, most in zip(here, bought, strict=True))
-    require(kept, f"one unit adds more to {night.stated['id']} than noise was bought for")
-    whole = weights is None or (len(weights) == size and all(map(is_whole, weights)))
-    falls = whole and sorted(weights or (), reverse=True) == (weights or [])
-    require(falls, "weights of periods are no falling whole numbers")
-    sums, of, most = (1, 1, min(size, periods)) if weights is None else (size, sum(weights), sum(weights[:periods]))
-    return Vector(int(periods * entries) * sums, periods * total * of, most * cell, most * swing)
-
-
 def vector_of(stated: Json, unit: Limits, totals: Totals) -> Vector:
     """The part of one unit in a total of this kind. A row of weight w adds w·2^fraction times a number of `range`."""
     kind, fine, most = stated["kind"], 2 ** stated["fraction"], stated.get("most")
@@ -311,8 +297,17 @@ def vector_of(stated: Json, unit: Limits, totals: Totals) -> Vector:
         of, moved = totals[stated["of"]].stated["kind"], totals[stated["of"]].reach
         require(of not in NO_CELLS, f"the entries of {stated['of']} are no groups")
         return Vector(moved.l0, moved.l1, moved.l1, moved.l1)
-    if kind == "blocks":
-        return block_of(stated, totals)
+    if kind == "blocks":  # of `size` periods; a unit is in so many `periods`, and adds in each at most what is `bought`
+        night, size, periods, weights = totals[stated["of"]], stated["size"], stated["periods"], stated.get("weights")
+        here = night.vector._replace(groups=least_of(night.vector.groups, night.stated["cells"]))
+        entries, total, cell, swing = bought = [number(text) for text in stated["bought"]]
+        kept = is_whole(size) and is_whole(periods) and all(now <= most for now, most in zip(here, bought, strict=True))
+        require(kept, f"one unit adds more to {night.stated['id']} than noise was bought for")
+        whole = weights is None or (len(weights) == size and all(map(is_whole, weights)))
+        falls = whole and sorted(weights or (), reverse=True) == (weights or [])
+        require(falls, "weights of periods are no falling whole numbers")
+        sums, of, most = (1, 1, min(size, periods)) if weights is None else (size, sum(weights), sum(weights[:periods]))
+        return Vector(int(periods * entries) * sums, periods * total * of, most * cell, most * swing)
     low, high = stated["range"]
     groups, each, rows = (unit.groups, 1, unit.groups) if kind in OF_UNITS else unit
     size, width = max(-low, high) * fine, (max(high, 0) - min(low, 0)) * fine
@@ -449,8 +444,7 @@ def normal_cost(mechanism: Json, total: Total, groups: int | None = None) -> Fra
     require(not (shifted or low < 0 < high), "noise that groups share, on a total that one unit moves up and down")
     if total.replace or d is None or v == 0:
         raise Unknown("shared noise under replace, or on groups that are not listed")
-    # c stands in the inverse of the covariance scale²·(I + v·J), J all ones; last, two roundings to 1/65536
-    c = v / (1 + d * v)
+    c = v / (1 + d * v)  # in the inverse of the covariance scale²·(I + v·J), J all ones; last, two roundings to 1/65536
     few = int(1 / (2 * c))  # with j full entries it is linf²·(j - c·j²), which is largest at j = 1/(2·c)
     parts = [(squares, l1), *((j * linf**2, j * linf) for j in (0, min(few, full), min(few + 1, full)))]
     return Fraction(max(square - c * moved**2 for square, moved in parts) + (d + 1 / v) / (2 * 65536) ** 2) / variance
@@ -507,8 +501,8 @@ def keys_delta(mechanism: Json, total: Total) -> Fraction:
         one, delta = total.stated["one"] + rule["least"], Fraction(0)
         for j, threshold in enumerate(mechanism["thresholds"], 1):
             over = threshold - j * one - Fraction(j, 2)
-            tail = normal_tail(UP, over / (scale * root(UP if over > 0 else DOWN, j)))
-            delta += 1 - power(1 - tail, total.stated["most"])
+            size = scale * root(UP if over > 0 else DOWN, j)
+            delta += 1 - power(1 - normal_tail(UP, over / size), total.stated["most"])
         return delta
     return 1 - min(hidden_alone(mechanism, total, total.reach.l0))
 
@@ -681,9 +675,9 @@ class Check:
             if one["law"] != ROUNDS and not (counts and of["fraction"] == 0 and of.get("own_limits") is None):
                 raise Unknown("keys that are found by another number than that of the units in a group")
             require(is_whole(rule["least"], 0), "the number that no group is released with is below 0")
-            if (claim := rule["delta"]) is not None:
-                self.follows(f"δ of the keys that {one['id']} finds", keys_delta(one, total), claim)
-                whole = added(whole, number(claim))
+            if rule["delta"] is not None:
+                self.follows(f"δ of the keys that {one['id']} finds", keys_delta(one, total), rule["delta"])
+                whole = added(whole, number(rule["delta"]))
         return whole
 
     def summed(self, currency: str, mechanisms: Json) -> Fraction:
@@ -731,21 +725,19 @@ class Check:
 
     def ledger(self, ledger: Json) -> None:
         """The chain of hashes of an exported ledger, and the entry that the certificate names."""
-        named, body, entries = self.certificate["ledger"], {}, []
+        named, charge, own, entries = self.certificate["ledger"], self.certificate["charge"], {}, []
         for name, budget in ledger.items():
             before = "0" * 64
             for place, entry in enumerate(budget["entries"], 1):
                 head = [before, entry["number"], entry["kind"], entry["at"]]
-                start = json.dumps(head, separators=(",", ":"), ensure_ascii=False)[:-1]
-                text = f"{start},{entry['sealed']}]"
+                text = f"{json.dumps(head, separators=(',', ':'), ensure_ascii=False)[:-1]},{entry['sealed']}]"
                 sealed = (place, hashlib.sha256(text.encode()).hexdigest()) == (entry["number"], entry["hash"])
                 require(sealed, f"{name!r}, entry {place}: its hash is not that of what it says")
                 if (entry["hash"], before, place) == (named["hash"], named["previous"], named["number"]):
-                    body, entries = json.loads(entry["sealed"]), budget["entries"]
+                    own, entries = json.loads(entry["sealed"]), budget["entries"]
                 before = entry["hash"]
-        require(bool(body), "no entry has this number, this hash and this hash before it")
-        within, part, charge = body.get("within") or {}, body.get("part") or {}, self.certificate["charge"]
-        paid = within.get("loss") or body.get("price") or part.get("loss") or body["loss"]  # its own, whoever paid it
+        require(bool(own), "no entry has this number, this hash and this hash before it")
+        paid = own.get("within", {}).get("loss") or own.get("price") or own.get("part", {}).get("loss") or own["loss"]
         for term in ("epsilon" if "epsilon" in charge else "rho", "delta"):
             require(number(charge[term]) == number(paid[term]), f"{term} is another one than the entry is charged with")
         results = [json.loads(entry["sealed"]) for entry in entries if entry["kind"] == "result"]
@@ -769,11 +761,9 @@ CODES = {"PROVED": 0, "REFUSED": 1, "UNKNOWN": 3}
 UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
 ASSUMED = """It is assumed that
 - rows were read and limits enforced as the steps and totals say;
-- noise was drawn from the stated laws, each number's independently, and choices were made with the \
-stated chances;
+- noise was drawn from the stated laws, each number's independently, and choices were made with the stated chances;
 - what was released was computed from these answers, and from nothing else that depends on rows;
-- each block or weighted sum of a series is measured once, and each of its periods asks for no more \
-than was bought."""
+- each block or weighted sum of a series is measured once, and each of its periods asks for no more than was bought."""
 
 
 def read(certificate: str, ledger: str | None = None, table: str | None = None) -> Check:

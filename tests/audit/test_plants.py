@@ -2240,8 +2240,8 @@ PLANTS = [
     Plant(
         "the nearest candidate is decided by a division of floats",
         integers.candidate_number,
-        "nearest = backend_of(frame).quotient(nw.col(into) * times + add, whole)",
-        "nearest = (inside / float(candidates.step) + 0.5).floor().cast(nw.Int64)",
+        "number = backend_of(frame).quotient(nw.col(into) * times + add, whole)",
+        "number = (inside / float(candidates.step) + 0.5).floor().cast(nw.Int64)",
         lambda: ties_have_another_candidate(),
     ),
     Plant(
