@@ -10,7 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 from dpframe import errors
-from dpframe.budget import Ledger, Loss
+from dpframe.budget import Ledger, Loss, account
+from dpframe.budget.entries import Failures
 from postgres_server import why_not
 
 psycopg = pytest.importorskip("psycopg")
@@ -211,6 +212,13 @@ def refusal(call, *arguments):
     return ""
 
 
+def nameless(budget, kind, body):
+    """Write an entry that says nobody's name."""
+    with budget._book.write() as page:
+        page.failures = Failures(page.failures.failed, 0)
+        page.append(kind, body, account.now())
+
+
 ATTACKS = {
     "charges in another's name": lambda budget, url: pay(budget.for_spender("bo")),
     "charges in nobody's name": lambda budget, url: pay(Ledger(url).budget("free")),
@@ -223,6 +231,10 @@ ATTACKS = {
     "fails another's release": lambda budget, url: budget.fail(RUNNING[0]),
     "marks as lost in another's name": lambda budget, url: budget.resolve("running", by="bo"),
     "looks at failures in another's name": lambda budget, url: budget.acknowledge_failures("bo"),
+    "looks at failures in nobody's name": lambda budget, url: nameless(
+        budget, "acknowledgement", {"failures": 1, "failed": 1}
+    ),
+    "marks as lost in nobody's name": lambda budget, url: nameless(budget, "lost", {"about": RUNNING[0].number}),
     "changes caps": lambda budget, url: Ledger(url).change_caps("orders", {"spender": 100}, by="Ana"),
     "adopts": lambda budget, url: Ledger.adopt(url, lost="all", **SAID),
     "makes a budget": lambda budget, url: Ledger(url).budget("mine", epsilon=100),
