@@ -296,7 +296,7 @@ NAMED = {  # what only `verify` sees, with its words
     "UPDATE dpframe_budgets SET at = '2020-01-01T00:00:00.000000+00:00'": "the time in its row",
     "UPDATE dpframe_budgets SET parts = '{\"a\": {}}'": "a value in its row",
     "INSERT INTO dpframe_data VALUES ('orders', 99, '')": "a table of charge 99",
-    "INSERT INTO dpframe_entries VALUES ('none', 1, 'charge', '', '{\"spender\": \"ana\"}', '')": "'none'",
+    "INSERT INTO dpframe_entries VALUES ('none',1,'charge','','{\"by\":\"ana\",\"spender\":\"ana\"}','')": "'none'",
 }
 
 
