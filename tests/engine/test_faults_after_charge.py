@@ -14,9 +14,12 @@ import re
 import shutil
 import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -181,8 +184,14 @@ def test_a_file_that_is_gone(read, tmp_path, monkeypatch):
     hold(made, FILES, monkeypatch)
 
 
+FAULTS_OF_SPARK = ("nothing", "ctrl-c", "removed", "killed", "cancelled")
+
+
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # of Spark, about pandas
-def test_a_file_or_a_worker_of_spark_that_is_gone(spark_session, tmp_path, monkeypatch):
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("fault", FAULTS_OF_SPARK)
+def test_a_fault_of_spark(fault, spark_session, tmp_path, monkeypatch):
+    """A file, a worker or a job that is gone."""
     kill = str(tmp_path / "kill")
 
     def in_worker(batches):
@@ -194,14 +203,67 @@ def test_a_file_or_a_worker_of_spark_that_is_gone(spark_session, tmp_path, monke
     def made(frame):
         path = parquet(tmp_path, frame)
         rows = spark_session.read.parquet(str(path)).mapInArrow(in_worker, "id long, s string")
-        faults = {name: fault for name, fault in file_faults(path).items() if name in ("nothing", "removed")}
-        yield rows.selectExpr("id", "CAST(s AS BIGINT) AS x"), {**faults, "killed": lambda: open(kill, "w").close()}
+        faults = {name: fault for name, fault in file_faults(path).items() if name in FAULTS_OF_SPARK}
+        faults["killed"] = lambda: open(kill, "w").close()
+        with cancelling(spark_session.sparkContext.cancelAllJobs) as faults["cancelled"]:
+            yield rows.selectExpr("id", "CAST(s AS BIGINT) AS x"), faults
         if os.path.exists(kill):
             os.remove(kill)
 
     with monkeypatch.context() as patch:
         patch.setattr(f"{__name__}.NEIGHBOURS", NEIGHBOURS[:3])
-        hold(made, ("nothing", "removed", "killed"), monkeypatch)
+        hold(made, [fault], monkeypatch)
+
+
+def spark_without_its_server(kind, cell, fault, folder):
+    """Print what is raised and recorded where the JVM, or the server of Spark Connect, is killed after the charge."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.remote("local[2]") if kind == "connect" else SparkSession.builder.master("local[2]")
+    quiet = {"spark.ui.enabled": "false", "spark.driver.bindAddress": "127.0.0.1", "spark.log.level": "OFF"}
+    for key, value in {**quiet, "spark.driver.host": "127.0.0.1", "spark.sql.shuffle.partitions": "2"}.items():
+        builder = builder.config(key, value)
+    session, process = builder.getOrCreate(), SparkContext._gateway.proc
+    if kind == "connect":
+        retries = importlib.import_module("pyspark.sql.connect.client.retries")
+        session.client.set_retry_policies([retries.DefaultPolicy(max_retries=1)])
+
+    def killed():
+        process.kill()
+        process.wait()
+
+    path = parquet(Path(folder), NEIGHBOURS[int(cell)])
+    rows = session.read.parquet(str(path)).selectExpr("id", "CAST(s AS BIGINT) AS x")
+    with pytest.MonkeyPatch.context() as patch:
+        said = outcome(rows, QUESTIONS["sum"], killed if fault == "killed" else nothing, patch)
+    print("told:", said and (said[0].__name__, *said[1:]), flush=True)
+    os._exit(0)  # there is no JVM that would say goodbye
+
+
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("kind", ["classic", "connect"])
+def test_a_server_of_spark_that_is_gone(kind, tmp_path):
+    pytest.importorskip("pyspark")
+    if kind == "connect":
+        pytest.importorskip("grpc_status")
+    paths = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parent.parent), *sys.path])
+    here = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": paths}
+    code = "import sys, warnings; warnings.simplefilter('ignore'); import test_faults_after_charge as here; "
+    code += "here.spark_without_its_server(*sys.argv[1:])"
+    told = {}
+    for fault, cell in (("nothing", 1), ("killed", 0), ("killed", 1)):
+        words = [kind, str(cell), fault, str(tmp_path)]
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words],
+            env={**os.environ, **here},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        told[fault, cell] = "".join(done.stdout.partition("told:")[1:]) or done.stderr
+    assert told["killed", 0] == told["killed", 1] == told["nothing", 1]  # the last is the cell alone
+    assert "told: ('EngineError'" in told["nothing", 1]
 
 
 # Databases
