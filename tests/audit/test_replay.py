@@ -312,7 +312,7 @@ PLANTED = {  # in the rewriting of replay itself
         "np.searchsorted(first, these, side='right') - 1",
         "0 * np.searchsorted(first, these, side='right')",
     ),
-    "runs that are taken for candidates": (replaying.given, "firsts=said.firsts", "firsts=None"),
+    "runs that are taken for candidates": (replaying._given_choice, "firsts=said.firsts", "firsts=None"),
     "half of the distance": (replaying.Replayed.moved, "/ self.scale\n", "/ self.scale / 2\n"),
     "the first answer alone": (
         replaying.loss,

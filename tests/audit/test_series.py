@@ -284,7 +284,7 @@ def outwitted(price, relation, verb, pairs, seed=0, *, function, enforce=False):
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("price", PRICES)
 def test_whoever_chooses_each_night_s_question_draws_no_more_than_the_charge(price, relation, enforce, function):
-    made = [outwitted(price, relation, verb, 3, function=function, enforce=enforce) for verb in VERBS]
+    made = [outwitted(price, relation, verb, 4, function=function, enforce=enforce) for verb in VERBS]
     assert max(most for most, _ in made) > 0.1
     assert all(part > 0 for _, part in made), "some questions are accepted"
     assert any(part < 1 for _, part in made), "and some are refused"
