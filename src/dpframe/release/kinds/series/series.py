@@ -86,6 +86,8 @@ class Series(Hints):
     def reads(self, period: object) -> list[str]:
         """The periods whose rows are read if a period is added now: itself, and those in blocks that end with it.
 
+        Input:  period: its start, "2026-11-21"
+
         With `enforce` these are also all periods that were added before, because it counts each unit's periods.
         """
         opening = self._opened()
@@ -186,7 +188,10 @@ class Series(Hints):
     # Reading
 
     def total(self, alpha: float = 0.05) -> SeriesNumbers:
-        """The running total of all periods that were added, with its error. Free."""
+        """The running total of all periods that were added, with its error. Free.
+
+        Input:  alpha: the probability that the noise exceeds the error, by default 0.05
+        """
         opening = self._opened()
         estimates = self._estimates(opening)
         number = len(estimates.periods)
@@ -195,7 +200,10 @@ class Series(Hints):
         )
 
     def window(self, length: str, alpha: float = 0.05) -> SeriesNumbers:
-        """The total of the last periods, such as "7d", up to the latest added period, with its error. Free."""
+        """The total of the last periods, such as "7d", up to the latest added period, with its error. Free.
+
+        Input:  length: of the window, such as "7d"; alpha: as in `total`
+        """
         opening = self._opened()
         number, estimates = opening.calendar.window(length), self._estimates(opening)
         title = f"{self._name}: {length} up to {opening.calendar.label(estimates.periods[-1])}"
@@ -203,6 +211,8 @@ class Series(Hints):
 
     def table(self, window: str | Sequence[str] = (), alpha: float = 0.05) -> SeriesNumbers:
         """A row for each period and group: its number, the running total, windows such as "7d"; with errors. Free.
+
+        Input:  window: the length of a window, such as "7d", or a list of lengths; alpha: as in `total`
 
         All numbers follow from one set of estimates, so numbers of periods add up to totals and windows.
         """
