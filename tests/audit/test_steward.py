@@ -123,6 +123,22 @@ def test_a_table_is_compared_with_an_earlier_one_and_rows_without_a_unit_do_not_
         assert all(error.startswith(word) for error, word in zip(errors, words, strict=True))
 
 
+def test_a_check_fails_where_too_much_is_unlisted_or_clipped(capsys, tmp_path):
+    """Two of six rows have a key that is not listed, and one of five numbers is clipped."""
+    policy, table = files(tmp_path)
+    for what, most, words in (
+        ("unlisted", "34%", []),
+        ("unlisted", "33", ["ERROR keys of 'city': 33.3% are unlisted, more than --max-unlisted 33%"]),
+        ("unlisted", "0%", ["ERROR keys of 'city': 33.3% are unlisted, more than --max-unlisted 0%"]),
+        ("clipped", "20%", []),
+        ("clipped", "19.9%", ["ERROR bounds of 'spend': 20% are clipped, more than --max-clipped 19.9%"]),
+    ):
+        code, out, _ = run(capsys, "check", policy, table, f"--max-{what}", most)
+        assert (code, [line for line in out.splitlines() if line.startswith("ERROR")]) == (bool(words), words)
+    none = files(tmp_path, rows=ROWS.clear())
+    assert run(capsys, "check", *none, "--max-unlisted", "0", "--max-clipped", "0")[0] == 0
+
+
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_a_draft_reads_no_value(kind, capsys, tmp_path):
     """Tables with the same columns have the same draft, whatever they hold; it is a policy file that locks nothing."""

@@ -1,5 +1,6 @@
 """The command line: a ledger as a page, releases that were killed, a reader that goes away."""
 
+import argparse
 import datetime as dt
 import json
 import re
@@ -18,6 +19,7 @@ import dpframe as dp
 from dpframe.__main__ import main
 from dpframe.budget import Ledger, Loss, NamedPeriod, account
 from dpframe.budget.entries import texts_of
+from dpframe.cli.running import _parser
 
 WHO = "unit 'id', add-remove"
 HOSTILE = "<script>alert('x')</script> & \"y\""
@@ -181,21 +183,57 @@ def test_every_command_speaks_json_and_says_in_its_exit_code_how_it_went(ledger,
         assert said(*words)[1] == code, words
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("show", "--warn-below", "-1%"),
-        ("show", "--warn-stuck", "soon"),
-        ("forecast", "--warn-below", "soon"),
-        ("export", "--since", "yesterday"),
-        ("adopt", "--by", "Ada", "--why", "a test", "--lost", "much"),
-        ("adopt", "--by", "Ada", "--why", "a test", "--lost", "visits=much"),
-    ],
-)
-def test_what_is_typed_wrongly_ends_with_2(words, ledger):
-    with pytest.raises(SystemExit) as stopped:
-        main(["ledger", words[0], str(ledger.where), *words[1:]])
-    assert stopped.value.code == 2
+def _options(parser, *words):
+    """Every option that reads its value, with the words of its command."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for verb, command in action.choices.items():
+                yield from _options(command, *words, verb)
+        elif action.option_strings and action.type is not None:
+            yield words, action.option_strings[0]
+
+
+NUMBERS = [*_options(_parser())]
+REST = {
+    "transfer": ("bo", "ana", "--budget", "third"),
+    "restore": ("NEW", "--by", "Ada", "--why", "a test"),
+    "adopt": ("--by", "Ada", "--why", "a test"),
+    "caps": ("--budget", "third"),
+    "--delta": ("--epsilon", "0.125"),
+}
+NONSENSE = ("-1", "nan", "inf", "-inf", "1e999", "", "much", "-1%", "101%", "nan%", "-1d", "visits=much", "third=-1")
+SENSE = ("1", "1e-7", "5%", "1d", "2026-01-31", "all")
+
+
+@pytest.mark.one_in(5)
+@pytest.mark.parametrize(("words", "option"), NUMBERS)
+def test_a_value_that_makes_no_sense_is_refused_by_every_option(words, option, ledger, tmp_path):
+    """By options that are numbers, parts or times: nothing is written, and no check is passed for want of a floor."""
+    third = ledger.budget("third", epsilon=5, delta=1e-6)
+    for name in ("bo", "ana"):
+        third.allocate(name=name, epsilon=1, delta=1e-7)
+    (tmp_path / "p.toml").write_text("unit = 'id'")
+    (tmp_path / "t.csv").write_text("id\n1\n")
+    ledger.backup(tmp_path / "backup.sqlite")
+    files = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    place = {"restore": ["backup.sqlite"], "adopt": ["backup.sqlite"], "check": ["p.toml", "t.csv"]}
+    names = [str(tmp_path / name) for name in place.get(words[-1], ["study.sqlite"])]
+    rest = [word.replace("NEW", str(tmp_path / "new.sqlite")) for word in REST.get(words[-1], ())]
+
+    def code(value):
+        try:
+            return main([*words, *names, *rest, *REST.get(option, ()), f"{option}={value}"])
+        except SystemExit as stopped:
+            return stopped.code
+
+    assert [value for value in NONSENSE if code(value) not in (1, 2)] == []
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == files
+    assert option == "--rho" or any(code(value) in (0, 3) for value in SENSE)  # it is the value that was refused
+
+
+def test_options_of_numbers_are_found():
+    found = {option for _, option in NUMBERS}
+    assert found >= {"--min-rows", "--max-unlisted", "--warn-below", "--warn-stuck", "--since", "--day", "--epsilon"}
 
 
 @pytest.mark.parametrize(

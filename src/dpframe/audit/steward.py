@@ -25,26 +25,27 @@ FIRST = "FOR THE STEWARD ALONE: this reads the data without noise. It is no rele
 _SHOWN = 5  # keys that are not listed, by name
 
 
-def check(policy: Policy, table: pl.DataFrame) -> tuple[list[str], bool]:
+def check(policy: Policy, table: pl.DataFrame, most: Mapping[str, float | None]) -> tuple[list[str], bool]:
     """Findings about a table beside a policy file, line by line, and whether the file can be used with it.
 
-    Input:  table: the data that the file is about. This is not private: see the module
+    Input:  table: the data that the file is about. This is not private: see the module; most: the largest part of a
+            column's values (per cent) that may be "unlisted" or "clipped"; None where any part may be
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "visits.toml"
     >>> lines = 'unit = "user"', "max_rows = 1", "[bounds]", "spend = [0, 5]"
     >>> _ = path.write_text(chr(10).join(lines))
-    >>> lines, usable = check(Policy(path), pl.DataFrame({"user": [1, 1, 2], "spend": [3.0, 7.0, 5.0]}))
+    >>> lines, usable = check(Policy(path), pl.DataFrame({"user": [1, 1, 2], "spend": [3.0, 7.0, 5.0]}), {})
     >>> usable, lines[1].partition("; ")[2]
     (True, 'max_rows = 1: 1 unit has more (50% of all units), 1 row beyond it')
     """
-    found = _Findings(policy, table)
+    found = _Findings(policy, table, most)
     return [FIRST, *found.lines()], found.usable
 
 
 class _Findings:
-    def __init__(self, policy: Policy, table: pl.DataFrame) -> None:
-        self.policy, self.table, self.usable = policy, table, True
+    def __init__(self, policy: Policy, table: pl.DataFrame, most: Mapping[str, float | None]) -> None:
+        self.policy, self.table, self.most, self.usable = policy, table, most, True
 
     def lines(self) -> Iterator[str]:
         yield from self._units()
@@ -93,6 +94,7 @@ class _Findings:
         below, above = int((column < low).sum()), int((column > high).sum())
         part = _part(below + above, len(column))
         yield f"bounds of {name!r}: {below:,} values below and {above:,} above are clipped, {part} of {len(column):,}"
+        yield from self._too_many("clipped", f"bounds of {name!r}", below + above, len(column))
         for end, value, word in ((low, column.min(), "smallest"), (high, column.max(), "largest")):
             if len(column) and value == end:
                 yield (
@@ -111,6 +113,7 @@ class _Findings:
             more = "" if len(odd) <= _SHOWN else " and others"
             others = counted(len(odd), "value")
             yield f"{line}{counted(rows, 'row')} with {others} not listed: {listed(odd[:_SHOWN])}{more}"
+            yield from self._too_many("unlisted", f"keys of {name!r}", rows, len(column))
         else:
             yield f"{line}no value is missing from the list"
             if not unseen and len(column):
@@ -118,6 +121,13 @@ class _Findings:
                     f"WARNING keys of {name!r}: the list is exactly the values that occur. If it was read off the "
                     "data, a rare value tells that somebody has it; take the list from a public source"
                 )
+
+    def _too_many(self, what: str, entry: str, number: int, of: int) -> Iterator[str]:
+        """An error where more of a column's values are unlisted or clipped than may be."""
+        most = self.most.get(what)
+        if most is not None and 100 * number > most * of:
+            self.usable = False
+            yield f"ERROR {entry}: {100 * number / of:.3g}% are {what}, more than --max-{what} {most:g}%"
 
     def _units(self) -> Iterator[str]:
         unit, limits = self._unit(), {n: e.value for n, e in self.policy.entries.items() if n in LIMITS}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 from dpframe.budget import Budget, Ledger, Loss, loss_json
@@ -60,6 +61,28 @@ def typed(read: Callable[[str], T]) -> Callable[[str], T]:
         except InvalidArgument as error:
             raise argparse.ArgumentTypeError(str(error)) from None
 
+    return reading
+
+
+def percent(text: str) -> float:
+    """A type of an option: a number of per cent from 0 to 100, such as 10%."""
+    with suppress(ValueError):
+        number = float(text.removesuffix("%"))
+        if 0 <= number <= 100:
+            return number
+    raise argparse.ArgumentTypeError("give a number of per cent, such as 10%")
+
+
+def positive(read: Callable[[str], float]) -> Callable[[str], float]:
+    """A type of an option whose value is above 0: a floor of 0 would check nothing."""
+
+    def reading(text: str) -> float:
+        number = read(text)
+        if number > 0:
+            return number
+        raise argparse.ArgumentTypeError("give a number above 0")
+
+    reading.__name__ = read.__name__
     return reading
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from dpframe import dpframe_check
 from dpframe.audit.steward import check, described, draft, drifted, read_table, rows_of
-from dpframe.cli.commands import DAMAGED, Said, add
+from dpframe.cli.commands import DAMAGED, Said, add, percent, positive
 from dpframe.plan import render_text
 from dpframe.plan.policy import Policy
 from dpframe.safe_text import visible
@@ -21,7 +21,11 @@ def add_policy(verbs: Any) -> None:
     about = "for the steward alone, without noise: what the data do beyond a policy file"
     check_it = add(verbs, "check", about, _check)
     check_it.add_argument("policy", help="the policy file, TOML")
-    check_it.add_argument("--min-rows", type=int, default=0, help="end with 1 if fewer rows than this have a unit")
+    about = "end with 1 if fewer rows than this have a unit"
+    check_it.add_argument("--min-rows", type=positive(int), default=0, metavar="ROWS", help=about)
+    for what, words in (("unlisted", "keys are not listed"), ("clipped", "values are beyond its bounds")):
+        about = f"end with 1 if more of a column's {words}, such as 5%%"
+        check_it.add_argument(f"--max-{what}", type=percent, metavar="PERCENT", help=about)
     about = (
         "an earlier table: end with 1 if one of its columns is missing or has another type, as a unit that became text"
     )
@@ -36,10 +40,10 @@ def add_policy(verbs: Any) -> None:
 
 
 def _check(asked: Any) -> Said:
-    """Findings about data beside a policy file; 1 if the file cannot be used with the table."""
+    """Findings about data beside a policy file; 1 if the table cannot be used with it, or is too far from it."""
     table = read_table(Path(asked.table))
     policy = Policy(asked.policy)
-    lines, usable = check(policy, table)
+    lines, usable = check(policy, table, {"unlisted": asked.max_unlisted, "clipped": asked.max_clipped})
     errors = list(drifted(table, read_table(Path(asked.like)).schema)) if asked.like is not None else []
     rows = rows_of(policy, table)
     if rows < asked.min_rows:

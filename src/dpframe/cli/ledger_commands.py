@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import datetime as dt
 import json
 import shlex
@@ -27,7 +26,17 @@ from dpframe.budget import (
     user_name,
 )
 from dpframe.budget.ledger import read_since
-from dpframe.cli.commands import BELOW, Said, add_for_ledger, loss_data, the_budget, the_budgets, typed
+from dpframe.cli.commands import (
+    BELOW,
+    Said,
+    add_for_ledger,
+    loss_data,
+    percent,
+    positive,
+    the_budget,
+    the_budgets,
+    typed,
+)
 from dpframe.errors import InvalidArgument
 from dpframe.fields import FieldDict
 from dpframe.plan import render_text
@@ -47,7 +56,7 @@ def _add_reading(verbs: Any) -> None:
     show = add_for_ledger(verbs, "show", "budgets, what was spent and what is left, and every charge", _show)
     show.add_argument(
         "--warn-below",
-        type=_percent,
+        type=positive(percent),
         metavar="PERCENT",
         help="exit with 3 if less of a budget or part is left, such as 10%%",
     )
@@ -100,13 +109,6 @@ def _add_changing(verbs: Any) -> None:
     for command in (resolve, acknowledge, caps):
         command.add_argument("--budget", help="the name of the budget, where the ledger has several")
         command.add_argument("--by", help="who does it; by default the user of this machine")
-
-
-def _percent(text: str) -> float:
-    number = float(text.removesuffix("%"))
-    if not 0 < number <= 100:
-        raise argparse.ArgumentTypeError("give a number of per cent, such as 10%")
-    return number
 
 
 class _Period(NamedTuple):
