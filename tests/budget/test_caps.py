@@ -673,7 +673,9 @@ def test_a_charge_says_who_what_for_and_where(tmp_path):
     for wrong in ("", 3, "a\0"):
         with pytest.raises(errors.InvalidArgument, match="purpose="):
             ledger.budget("b", purpose=wrong)
-    assert ledger.verify() == {"b": 4}
+    budget.for_spender("bob").allocate(name="bob", epsilon=1).close()
+    assert [(line.spender, line.by) for line in budget.history()[3:]] == [("bob", user_name())] * 2  # the steward
+    assert ledger.verify() == {"b": 7}
 
 
 def test_prices_add_up(tmp_path, clock):

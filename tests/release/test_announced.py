@@ -1,5 +1,6 @@
 """Log records and callbacks of releases: budget, name, price and time, and never data."""
 
+import datetime as dt
 import json
 import logging
 
@@ -60,6 +61,34 @@ def test_each_step_is_told(tmp_path, seen, caplog):
     assert (first["price"], first["number"]) == ({"epsilon": 0.25, "delta": 0.0}, 2)
     assert last["price"] == {"rho": 0.5, "delta": 0.0}
     assert caplog.messages[0] == "visits, a: charged ε = 0.25"
+
+
+def test_each_step_tells_its_time_and_who_spends(seen, caplog):
+    """What is told of who spends is that of the history, for a budget, a part of it, and a series."""
+    budget = dp.Budget(epsilon=2)
+    bo = budget.for_spender("bo")
+    for account in (bo, bo.allocate(name="bo", epsilon=0.5), budget):
+        asked(account).release(epsilon=0.125)
+    with caplog.at_level("INFO", logger="dpframe"):
+        asked(budget).release(epsilon=0.125, name="a", spender="ana")
+        asked(bo).release(epsilon=0.125, name="a")
+        with pytest.raises(errors.BudgetExceeded):
+            asked(bo).release(epsilon=9)
+        strict = ROWS.lazy().with_columns(x=pl.col("place").cast(pl.Int64))
+        with pytest.raises(errors.EngineError):
+            asked(bo, strict).release(epsilon=0.125)
+    series = bo.series("s", every="1d", horizon=3, epsilon=0.5, unit_periods=1, start="2026-03-01")
+    series.add(asked(bo), "2026-03-01")
+    spenders = {line.number: line.spender for line in budget.history()} | {0: "bo"}
+    assert [event.spender for event in seen] == [spenders[event.number] for event in seen]
+    assert {event.what for event in seen} == {"charged", "released", "stored", "refused", "failed"}
+    times = [event.when for event in seen]
+    assert times == sorted(times)
+    charges = {line.number: line.when for line in budget.history()}
+    assert all(charges.get(event.number, event.when) <= event.when for event in seen)
+    told = [json.loads(json.dumps(record.dpframe)) for record in caplog.records]
+    assert [line["spender"] for line in told] == ["ana", "ana", "ana", "bo", "bo", "bo"]
+    assert all(dt.datetime.fromisoformat(line["when"]).tzinfo == dt.UTC for line in told)
 
 
 def test_failures_are_told_and_hold_no_data(seen, caplog):
@@ -150,7 +179,8 @@ def test_a_refusal_is_told_before_a_row_is_read(tmp_path, seen, caplog):
             budget.charge(dp.budget.Loss.none(), "unit 'id', add-remove", "count()", name="b", plan={})
             with pytest.raises(errors.ReleaseMismatch):
                 query.release(epsilon=0.1, name="b")
-        told.append((list(seen), caplog.messages, [record.levelname for record in caplog.records]))
+        timeless = [event._replace(when=None) for event in seen]
+        told.append((timeless, caplog.messages, [record.levelname for record in caplog.records]))
     assert told[0] == told[1] == told[2]
     events, messages, levels = told[0]
     assert [(event.what, event.refusal, event.number) for event in events] == [

@@ -77,6 +77,11 @@ class BudgetAccount(BudgetState):
         return self.kept_in(self._book, self._accountant, self._limit, payer)
 
     @property
+    def spender(self) -> str | None:
+        """Who spends what is charged by this object, if that was said."""
+        return self._payer.spender
+
+    @property
     def caps(self) -> list[Cap]:
         """Each cap with what is spent of it now, and when it begins anew; that of spenders once for each spender.
 
@@ -147,7 +152,7 @@ class BudgetAccount(BudgetState):
             previous, failures = page.head, page.failures
             entry = page.append("charge", body, at)
         standing = self._standing(total, loss, normal) if self.terms is Terms.EITHER else None
-        chain = entry.hash, previous
+        chain = entry.hash, previous, entry.spender
         return Receipt(entry.number, entry.when, loss, self._left(total), None, failures, again, standing, *chain)
 
     def _answered(self, page: Page, earlier: Entry, *, refresh: bool, retry: bool) -> Receipt | None:
@@ -206,7 +211,7 @@ class BudgetAccount(BudgetState):
         body = {**body_of(loss, subject or "", query, name, plan, (UNKNOWN_EVENT,), policies), "opens": {**opens}}
         with self._book.write() as page:
             at = now()
-            body |= self._payer.described(page.role)
+            body |= self._payer.acting(page.role)
             if subject is not None:
                 self._check_subject(page.subject, subject)
             earlier = known(page, body)

@@ -127,7 +127,7 @@ def stored_answer(page: Page, earlier: Entry, remaining: Loss) -> Receipt | None
         body = earlier.body
         price = body.get("price") or (body.get("part") or body.get("within") or body).get("loss", body["loss"])
         answer = Stored(data, statement_of(entry), entry.when)
-        return Receipt(earlier.number, earlier.when, loss_of(price), remaining, answer)
+        return Receipt(earlier.number, earlier.when, loss_of(price), remaining, answer, spender=earlier.spender)
     if page.is_lost(earlier.number):
         return None
     if page.has_failed(earlier.number):

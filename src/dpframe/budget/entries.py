@@ -51,9 +51,10 @@ class Charge(NamedTuple):
     `paid_by` is the number of the line that paid for this one in advance, and `price` is this line's part of that. So
     the prices of all lines without `paid_by` add up to what was paid. `spender` is who spent it, if that was said, and
     `purpose` what for. `policies` are the policy files that the rows were under, each with its hash: "visits.toml,
-    sha256 ...". `by` is the spender, or the user who charged, and `host` and `process` say where, so that a release
-    that is running can be told from one that was killed. Lines of older ledgers lack these. `supersedes` is the name of
-    the release that this one corrects.
+    sha256 ...". `by` is the spender, or the user who charged; where a part is taken, moved or
+    closed, which a steward may do for a spender, it is the user. `host` and `process` say where, so that a release that
+    is running can be told from one that was killed. Lines of older ledgers lack these. `supersedes` is the name of the
+    release that this one corrects.
     """
 
     when: dt.datetime

@@ -232,3 +232,7 @@ class Payer(NamedTuple):
         typed = {name: text for name, text in payer._asdict().items() if text is not None}
         by = payer.spender or user_name()
         return {"by": by, "host": socket.gethostname(), "process": os.getpid(), **typed}
+
+    def acting(self, role: str | None) -> FieldDict:
+        """The same fields, where the user may not be the spender: a steward takes a part for somebody else."""
+        return self.described(role) | {"by": looked(None, role)}

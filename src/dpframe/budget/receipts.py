@@ -185,7 +185,7 @@ class Receipt:
 
     `failures` counts the failures of the whole budget at the time of the charge. `again` is whether the name had been
     paid for before. `standing` is that of the budget after the charge, if its sums are not the loss itself. `hash` is
-    that of the charge's entry, and `previous` that of the entry before it.
+    that of the charge's entry, and `previous` that of the entry before it. `spender` is who spends, if that is known.
     """
 
     number: int
@@ -198,3 +198,4 @@ class Receipt:
     standing: Standing | None = None
     hash: str = ""
     previous: str = ""
+    spender: str | None = None

@@ -24,7 +24,8 @@ class Event(NamedTuple):
     read, for free) or "refused" (nothing was charged; `refusal` is the class of the error). A series is charged once,
     at its whole price, and its periods at 0. `budget` is the name of the budget in its ledger, `name` that of the
     release, `number` that of its charge (0 without one), and `seconds` the time since the charge, which may depend on
-    the rows.
+    the rows. `when` is the time of the step, in UTC. `spender` is who spent the charge, if that was said or the
+    database says it; of a refusal, who was said to spend it.
     """
 
     what: str
@@ -34,11 +35,14 @@ class Event(NamedTuple):
     number: int
     seconds: float | None = None
     refusal: str | None = None
+    when: dt.datetime | None = None
+    spender: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The event as plain values, for JSON."""
         price = {"epsilon": self.price.epsilon} if self.price.rho is None else {"rho": self.price.rho}
-        return {**self._asdict(), "price": {**price, "delta": self.price.delta}}
+        when = None if self.when is None else self.when.isoformat()
+        return {**self._asdict(), "price": {**price, "delta": self.price.delta}, "when": when}
 
 
 @door
@@ -46,7 +50,7 @@ def on_release(callback: Callable[[Event], object]) -> Callable[[], None]:
     """Call a function at each step of each release of this process, for metrics. An error in it is logged, and no more.
 
     Input:  callback: a function of an event, which has `what` ("charged", "released", "failed", "stored" or "refused"),
-            `budget`, `name`, `price`, `number`, `seconds` and `refusal`
+            `budget`, `name`, `price`, `number`, `seconds`, `refusal`, `when` and `spender`
     Output: a function that takes the callback back
 
     >>> import polars as pl, dpframe as dp
@@ -71,15 +75,17 @@ def announce_refusal(account: object, price: Loss, name: str | None, refusal: Ex
             which its reader has. Of the error only its class is told
     """
     kind = type(refusal).__name__
-    event = Event("refused", getattr(account, "name", None), name, price, 0, refusal=kind)
+    budget, spender = (getattr(account, said, None) for said in ("name", "spender"))
+    event = Event("refused", budget, name, price, 0, None, kind, dt.datetime.now(dt.UTC), spender)
     copy_context().run(_tell, event, f"refused {price}: {kind}")
 
 
 def announce(what: str, account: object, receipt: Receipt, name: str | None, words: str) -> None:
     """Log a step of a release, and call the callbacks."""
     budget = getattr(account, "name", None)  # an account of somebody else may have none
-    since = None if what in ("charged", "stored") else (dt.datetime.now(dt.UTC) - receipt.when).total_seconds()
-    event = Event(what, budget, name, receipt.loss, receipt.number, since)
+    now = dt.datetime.now(dt.UTC)
+    since = None if what in ("charged", "stored") else (now - receipt.when).total_seconds()
+    event = Event(what, budget, name, receipt.loss, receipt.number, since, None, now, receipt.spender)
     copy_context().run(_tell, event, words)
 
 

@@ -94,7 +94,7 @@ def _move(
     Input:  receives: the body of the second one; change: of what the budget counts as spent; counts: what is taken off
             the sum of the spender who gives, if it is not the amount
     """
-    at, who, one = account.now(), budget._payer.described(page.role), record.opening
+    at, who, one = account.now(), budget._payer.acting(page.role), record.opening
     words = f"{'a transfer from' if 'within' in receives else 'the end of'} {one.name}"
     holder_of(one, page.role or budget._payer.spender)
     body = body_of(Loss.none(in_rho=budget.terms is Terms.RHO), page.subject or "", words, None, None, ())

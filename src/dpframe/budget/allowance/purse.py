@@ -68,6 +68,11 @@ class PaidBy(Hints):
         """The name of the whole budget in its ledger; None in memory."""
         return self._budget.name
 
+    @property
+    def spender(self) -> str | None:
+        """Who spends what is charged by this object, if that was said."""
+        return self._budget.spender
+
     def check_subject(self, subject: str) -> None:
         """Check that a table may be paid from this budget; see `Budget.check_subject`."""
         self._budget.check_subject(subject)

@@ -121,7 +121,7 @@ class Series(Hints):
             query, name = f"series {self._name!r}: every {settings.every}", _opening(self._name)
             files = under_policy([question], self._budget, loss)
             entry = self._budget.open(loss, subject_of(question), query, name=name, plan=plan, opens=opens, **files)
-            receipt = Receipt(entry.number, entry.when, loss, self._budget.remaining)
+            receipt = Receipt(entry.number, entry.when, loss, self._budget.remaining, spender=entry.spender)
             announce("charged", self._budget, receipt, name, f"charged {loss} for all of its periods")
         opening = Opening.of(entry)  # perhaps that of another process
         number, terms = opening.calendar.number(period), self._budget.terms
