@@ -8,8 +8,9 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe import errors
+from dpframe import errors, testing
 from dpframe.__main__ import main
+from dpframe.budget.ledger import check_copy
 
 
 def out_of(budget):
@@ -77,3 +78,58 @@ def test_where_nothing_can_be_written(writer, place, tmp_path, capsys):
     left = sorted(os.listdir(folder)) if folder.is_dir() else []
     assert [name for name in left if name.startswith(".") or name.endswith(".new")] == []
     ledger.verify()
+
+
+OPENERS = {
+    "ledger that is there": lambda path, ledger, out: dp.Ledger(path, create=False),
+    "ledger of tests": lambda path, ledger, out: testing.ledger(path),
+    "restored": lambda path, ledger, out: dp.Ledger.restore(path, path, by="Ada", why="a test", lost="none"),
+    "adopted": lambda path, ledger, out: dp.Ledger.adopt(path, by="Ada", why="a test", lost="none"),
+    "checked": lambda path, ledger, out: check_copy(path),
+    "shown": lambda path, ledger, out: refused("ledger", "show", path),
+    "reported": lambda path, ledger, out: refused("ledger", "report", str(ledger.where), "--html", path),
+    "policy": lambda path, ledger, out: refused("policy", "check", path, path),
+    "drafted": lambda path, ledger, out: refused("policy", "new", path),
+}
+URL = "postgresql+psycopg://ada:secret@{}:1/study"
+ODD = {
+    "a NUL": "\0",
+    "no letter": "\ud800",
+    "a byte that is no letter": "\udcff",
+    "too long": "x" * 300,
+    "a loop": "loop",
+}
+
+
+def refused(*words):
+    if main([*words]) == 1:
+        raise errors.UnwritableFile("as it said")
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_a_name_that_no_file_can_have(odd, tmp_path, monkeypatch):
+    """Each function that takes a path refuses it with a typed error, and nothing is left of a file."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "ledgers").mkdir()
+    ledger = dp.Ledger(tmp_path / "ledgers" / "sound.sqlite")
+    out, before = out_of(ledger.budget("b", epsilon=1)), sorted(os.listdir(tmp_path))
+    paths = {name: call for name, call in WRITERS.items() if name not in ("certificate", "excel", "report")} | OPENERS
+    taken = []
+    for name, call in paths.items():
+        try:
+            call(ODD[odd], ledger, out)
+        except (errors.LedgerError, errors.InvalidArgument, errors.UnwritableFile):
+            continue
+        taken.append(name)
+    assert taken == []
+    assert sorted(os.listdir(tmp_path)) == before
+    ledger.verify()
+
+
+@pytest.mark.parametrize("host", ["\0", "\ud800", "x" * 300, "[::1", "a b", ""])
+def test_an_address_that_is_none(host):
+    with pytest.raises((errors.LedgerUnavailable, errors.InvalidArgument)) as caught:
+        dp.Ledger(URL.format(host), timeout=1)
+    assert "secret" not in str(caught.value)
+    assert caught.value.__cause__ is None

@@ -7,6 +7,7 @@ release: it is private to the steward, and says so in its first line. A draft re
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime
@@ -196,7 +197,7 @@ def read_table(path: Path, *, rows: bool = True) -> pl.DataFrame:
         return pl.read_parquet(path) if rows else pl.DataFrame(schema=pl.read_parquet_schema(path))
     except Exception:
         pass
-    if not path.exists() and not set("*?[") & set(str(path)):
+    if not os.path.exists(path) and not set("*?[") & set(str(path)):
         raise InvalidArgument(f"There is no file {str(path)!r}.")
     raise InvalidArgument(f"{str(path)!r} cannot be read as a CSV or Parquet file.")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,14 @@ from dpframe.budget.ledger.export import exported, read_since
 from dpframe.budget.ledger.witness import Witness
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.names import Payer, check_plain, is_near, is_text
-from dpframe.errors import BudgetMismatch, InvalidArgument, InvalidPrice, LedgerDamaged, UnsupportedOperation
+from dpframe.errors import (
+    BudgetMismatch,
+    InvalidArgument,
+    InvalidPrice,
+    LedgerDamaged,
+    LedgerUnavailable,
+    UnsupportedOperation,
+)
 from dpframe.fields import FieldDict
 from dpframe.safe_text import visible
 from dpframe.usage import LEDGER, Hints, check_flags, explains
@@ -423,14 +431,39 @@ def _store_of(where: str | Path, timeout: float = 60.0, *, create: bool = True) 
         if where.startswith("postgresql") and "://" in where:
             return where, PostgresStore(where, timeout, create=create)
         raise InvalidArgument(f"A ledger is a file, dp.Ledger('study.sqlite'), or PostgreSQL, {POSTGRES}.")
-    path = Path(where).absolute()  # A later change of the working directory must not change the ledger.
+    path = _path_of(where, "ledger")
     return path, SqliteStore(path, timeout, create=create)
+
+
+def _path_of(typed: str | Path, what: str) -> Path:
+    """The absolute path of a file, so that a later change of the working directory does not change the file.
+
+    Errors: InvalidArgument for what no file can be named; LedgerUnavailable for a path that cannot be followed
+    """
+    path, problem = None, None
+    try:
+        path = Path(typed).absolute()
+        str(path).encode()  # SQLite takes no other names
+        os.stat(path)
+    except (TypeError, ValueError):
+        path = None
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        problem = error.strerror
+    if path is None:
+        raise InvalidArgument(
+            f"The {what} is a file, and {typed!a} is no path of one: dp.Ledger('study.sqlite'). A path has no NUL."
+        )
+    if problem is not None:
+        raise LedgerUnavailable(f"The {what} {str(path)!r} cannot be used: {problem}. Nothing is released.")
+    return path
 
 
 def _witness_of(witness: str | Path | None, where: str | Path, store: Store) -> Witness | None:
     """The witness of a ledger, which knows it by its path, or by its URL without the password."""
     place = str(where) if isinstance(where, Path) else store.place
-    return None if witness is None else Witness(Path(witness), place, store.folder)
+    return None if witness is None else Witness(_path_of(witness, "witness"), place, store.folder)
 
 
 def _check_caps(name: str, now: Any, typed: FieldDict | None) -> None:

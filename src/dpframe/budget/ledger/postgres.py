@@ -46,6 +46,7 @@ class PostgresStore(Store):
 
     def __init__(self, url: str, timeout: float, *, create: bool) -> None:
         try:
+            url.encode()
             parsed = sa.make_url(url)
         except (sa.exc.ArgumentError, ValueError):  # whose words may hold a part of the password
             parsed = None

@@ -115,6 +115,8 @@ class Store:
             problem = self._shown(str(error.orig).strip().splitlines()[0])
         except sqlite3.Error as error:
             problem = str(error)
+        except UnicodeError:  # whose words may hold a password
+            problem = "its address has letters that no host or database is named with"
         else:
             self._check_after()
         if problem is not None:

@@ -55,7 +55,7 @@ def whole(path: Any) -> Iterator[Any]:
         problem = getattr(error, "strerror", None) or str(error)
     if problem is not None:
         raise UnwritableFile(
-            f"{os.fspath(path)!r} cannot be written: {problem}. No part of it is there, and nothing was spent: the "
+            f"{os.fspath(path)!a} cannot be written: {problem}. No part of it is there, and nothing was spent: the "
             "answer stays. Make its folder or make room, or write it to another place."
         )
 
@@ -63,7 +63,11 @@ def whole(path: Any) -> Iterator[Any]:
 @contextmanager
 def _beside(path: Any) -> Iterator[Any]:
     """The path of a new file beside this one; errors of the system stay."""
-    place = Path(path).expanduser().resolve()  # a link stays a link
+    try:
+        str(path).encode()
+        place = Path(path).expanduser().resolve()  # a link stays a link
+    except (ValueError, RuntimeError):  # a NUL, no letter, a link to itself, a home of nobody
+        raise OSError(errno.EINVAL, "no file can have this name") from None
     if not place.parent.is_dir() or place.is_dir():
         raise FileNotFoundError(errno.ENOENT, "it is a folder" if place.is_dir() else "there is no such folder")
     if place.exists() and not place.is_file():
