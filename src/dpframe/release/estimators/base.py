@@ -100,15 +100,18 @@ class Shrunk:
 class Estimator(ABC):
     """One statistic.
 
-    `adds_up` says whether the number of several groups together is the sum of their numbers, so that it has margins.
-    `is_number` says whether the statistic is a number, which has an interval and can be charted. `shrinks` says whether
-    groups can be `compared`, so that their values can be moved towards a common one. Which statistics have a
-    `population` interval is the list of `dpframe.plan.has_population`: others are refused before a release.
+    `adds_up` says whether the number of several groups together is the sum of their numbers, so
+    that it has margins. `is_number` says whether the statistic is a number, which has an interval
+    and can be charted. `shrinks` says whether groups can be `compared`, so that their values can be
+    moved towards a common one; `compares`, whether the difference of two groups has an interval.
+    Which statistics have a `population` interval is the list of `dpframe.plan.has_population`:
+    others are refused before a release.
     """
 
     adds_up: ClassVar[bool] = False
     is_number: ClassVar[bool] = True
     shrinks: ClassVar[bool] = False
+    compares: ClassVar[bool] = False
 
     @abstractmethod
     def value(self, output: NoisyColumn, noisy: Noisy) -> Any:

@@ -20,7 +20,7 @@ _LOGS = MeanEstimator()
 class GeometricMeanEstimator(Estimator):
     """e to the mean of the logarithms, kept inside the bounds; the exponential is post-processing."""
 
-    shrinks = True
+    shrinks = compares = True
 
     def value(self, output: NoisyColumn, noisy: Noisy) -> Any:
         return _exponential(output, _LOGS.value(_of_logs(output), noisy))

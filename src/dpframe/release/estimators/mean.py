@@ -22,7 +22,7 @@ from dpframe.theory.formulas.error import chernoff_error
 class MeanEstimator(Estimator):
     """Centre + sum / count, shrunk towards the centre if the count is small, and kept inside the bounds."""
 
-    shrinks = True
+    shrinks = compares = True
 
     def value(self, output: NoisyColumn, noisy: Noisy) -> Any:
         (_, total), (_, count) = output.totals

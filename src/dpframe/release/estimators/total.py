@@ -26,7 +26,7 @@ _WHOLE = (-(2.0**62), 2.0**62)  # a number of rows, far inside int64
 class SumEstimator(Estimator):
     """The noisy total."""
 
-    adds_up = True
+    adds_up = compares = True
 
     def value(self, output: NoisyColumn, noisy: Noisy) -> Any:
         total = output.total

@@ -18,7 +18,7 @@ from dpframe.release.estimators.mean import bounded_mean, compared_means, is_hea
 class VarianceEstimator(Estimator):
     """E(x - middle)² - (E x - middle)², kept between 0 and the largest variance that the bounds allow."""
 
-    shrinks = True
+    shrinks = compares = True
 
     def of_variance(self, variance: Any) -> Any:
         """The statistic from a variance; it grows with the variance."""

@@ -23,7 +23,6 @@ from dpframe.usage import in_tuple
 
 _NOT = "; not what limits and bounds leave out"
 _SCALARS = (str, bool, int, float, Decimal, dt.date, dt.timedelta, type(None))
-_WITH_NOISE = (Formula.COUNT, Formula.SUM, Formula.MEAN, Formula.VAR, Formula.STD, Formula.GEOMETRIC_MEAN)
 
 
 class Compares(Released[Table_co]):
@@ -161,8 +160,8 @@ class Compares(Released[Table_co]):
     def _comparable(self, column: str | None, verb: str) -> ReleasedColumn:
         numbers = self._numbers
         check_column(column, [output.name for output in numbers.outputs], verb)
-        formulas = [output for output in numbers.outputs if output.formula in _WITH_NOISE]
-        if not numbers.by or not formulas or len(numbers.by) != len(numbers.long.columns) - len(numbers.outputs):
+        compared = [output for output in numbers.outputs if estimator_of(output).compares]
+        if not numbers.by or not compared or len(numbers.by) != len(numbers.long.columns) - len(numbers.outputs):
             raise UnsupportedOperation(
                 f"{verb}(): compares groups by their counts, sums, means or variances, and there are none in this "
                 "release."
@@ -172,8 +171,8 @@ class Compares(Released[Table_co]):
                 f"{verb}(): compares the numbers before {'nonnegative' if numbers.veiled else 'round'}(), and readers "
                 "could learn hidden numbers from these. Compare before suppress(secondary=True)."
             )
-        output = formulas[0] if column is None else next(o for o in numbers.outputs if o.name == column)
-        if output not in formulas or not estimator_of(output).is_number:
+        output = compared[0] if column is None else next(o for o in numbers.outputs if o.name == column)
+        if output not in compared:
             raise UnsupportedOperation(f"{verb}(): {output.name!r} has no interval that differences could be made of.")
         if output.name in numbers.shrunk:
             raise UnsupportedOperation(
