@@ -37,7 +37,7 @@ def packed(answers: Sequence[Answer]) -> bytes:
         for answer in answers
         for table in (answer.long, pl.DataFrame([pl.Series(name, part) for name, part in answer.parts.items()]))
     ]
-    streams = [*(_stream(table) for table in tables), bits.random_salt().encode()]
+    streams = [*(table.write_ipc_stream(None).getvalue() for table in tables), bits.random_salt().encode()]
     numbers = [len(streams), *map(len, streams)]
     return b"".join([_MARK, np.array(numbers, "<u8").tobytes(), *streams])
 
@@ -62,9 +62,3 @@ def _split(data: bytes) -> list[bytes]:
     sizes = np.frombuffer(data, "<u8", many, start + 8).tolist()
     ends = np.cumsum([start + 8 * (many + 1), *sizes]).tolist()
     return [data[begin:end] for begin, end in pairwise(ends)]
-
-
-def _stream(table: pl.DataFrame) -> bytes:
-    buffer = io.BytesIO()
-    table.write_ipc_stream(buffer)
-    return buffer.getvalue()

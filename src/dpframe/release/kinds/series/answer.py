@@ -90,8 +90,9 @@ def packed_blocks(answer: Measured) -> bytes:
             for total in range(len(answer.values[0]))
         },
     }
-    both = {"keys": [_stream(answer.keys)], "blocks": [_stream(pl.DataFrame(columns))]}
-    return _stream(pl.DataFrame(both, schema={"keys": pl.Binary, "blocks": pl.Binary}))
+    both = {"keys": answer.keys, "blocks": pl.DataFrame(columns)}
+    streams = {name: [table.write_ipc_stream(None).getvalue()] for name, table in both.items()}
+    return pl.DataFrame(streams, dict.fromkeys(streams, pl.Binary)).write_ipc_stream(None).getvalue()
 
 
 def unpacked_blocks(data: bytes) -> Measured:
@@ -106,9 +107,3 @@ def unpacked_blocks(data: bytes) -> Measured:
     ]
     by_block = tuple(tuple(total[block] for total in values) for block in range(number + 1))
     return Measured(pl.read_ipc_stream(io.BytesIO(keys)), by_block)
-
-
-def _stream(table: pl.DataFrame) -> bytes:
-    buffer = io.BytesIO()
-    table.write_ipc_stream(buffer)
-    return buffer.getvalue()
