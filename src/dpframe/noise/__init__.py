@@ -14,6 +14,7 @@ from dpframe.noise.certified import (
     first_enough,
     float_down,
     float_up,
+    halved,
     precision,
     root_up,
     round_down,
@@ -60,6 +61,7 @@ from dpframe.noise.tail_bounds import (
     gaussian_tail,
     laplace_tail,
     rounded_reach,
+    tail_of,
     whole,
 )
 
@@ -84,6 +86,7 @@ __all__ = [
     "float_down",
     "float_up",
     "gaussian_tail",
+    "halved",
     "keep_at_least",
     "keep_probability",
     "laplace_tail",
@@ -105,6 +108,7 @@ __all__ = [
     "smallest_float",
     "smallest_integer",
     "solve",
+    "tail_of",
     "truncated_geometric_keep",
     "uniform_ball",
     "uniform_index",

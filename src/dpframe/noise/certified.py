@@ -14,10 +14,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 Number = int | float | Fraction
 Ball = Any  # flint.arb has no type stubs
+Halved = TypeVar("Halved", float, Fraction)
 
 _lock = threading.RLock()
 
@@ -175,13 +176,7 @@ def smallest_float(enough: Callable[[float], bool], guess: float) -> float:
             if high == _LARGEST:
                 return math.inf
             low, step = high, step * 4
-    while high - low > 1:
-        middle = (low + high) // 2
-        if enough(_ranked(middle)):
-            high = middle
-        else:
-            low = middle
-    return _ranked(high)
+    return _ranked(first_enough(lambda rank: enough(_ranked(rank)), low, high))
 
 
 def first_enough(enough: Callable[[int], bool], low: int, high: int) -> int:
@@ -190,6 +185,14 @@ def first_enough(enough: Callable[[int], bool], low: int, high: int) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
+
+
+def halved(enough: Callable[[Halved], bool], low: Halved, high: Halved, times: int = 60) -> tuple[Halved, Halved]:
+    """Return an interval, halved some times, that has the place from which on a monotone condition holds."""
+    for _ in range(times):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return low, high
 
 
 def smallest_integer(enough: Callable[[int], bool], start: int) -> int:

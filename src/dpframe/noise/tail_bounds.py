@@ -38,10 +38,15 @@ def gaussian_tail(scale: Number, x: Number) -> float:
 
 def family_tail(family: str, scale: Number, k: int) -> float:
     """P[X ≥ k] of one of the integer distributions in `TAILS`, rounded up."""
+    tail, exact, point = tail_of(family), positive("scale", scale), whole("k", k)
+    return min(1.0, upper(lambda: tail(exact, point)))
+
+
+def tail_of(family: str) -> Callable[[Fraction, int], Ball]:
+    """The tail of one of the integer distributions in `TAILS`. Errors: InvalidArgument for another name."""
     if family not in TAILS:
         raise InvalidArgument(f"family={family!r} must be one of {', '.join(map(repr, TAILS))}.")
-    exact, point = positive("scale", scale), whole("k", k)
-    return min(1.0, upper(lambda: TAILS[family](exact, point)))
+    return TAILS[family]
 
 
 def whole(name: str, value: object, least: int | None = None) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.arrays import Floats
+from dpframe.noise import first_enough
 from dpframe.plan import Covers, Formula, ReleasedColumn, is_whole
 from dpframe.release.accuracy.intervals import intervals
 from dpframe.release.answer import Numbers
@@ -173,14 +174,12 @@ def _p_value(all_inside: Callable[[int], Floats], i: int) -> float:
     def inside(level: int) -> float:
         return float(all_inside(level)[i])
 
-    holds, leaves = -1, len(_LEVELS)
-    while leaves - holds > 1:
-        middle = (holds + leaves) // 2
-        holds, leaves = (middle, leaves) if inside(middle) >= 0 else (holds, middle)
-    if holds < 0:
+    leaves = first_enough(lambda level: not inside(level) >= 0, -1, len(_LEVELS))
+    if leaves == 0:
         return float(_LEVELS[0])
     if leaves == len(_LEVELS):
         return 1.0
+    holds = leaves - 1
     margin, beyond = inside(holds), -inside(leaves)
     part = margin / (margin + beyond) if math.isfinite(margin) else 1.0
     return float(_LEVELS[holds] * (_LEVELS[leaves] / _LEVELS[holds]) ** part)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from dpframe.noise import float_up
+from dpframe.noise import float_up, halved
 from dpframe.plan import Allotment
 from dpframe.release.pricing.choice_mechanisms import Exponential, PermuteAndFlip, TruncatedGeometric
 from dpframe.release.pricing.joint_noise import joint_noises
@@ -210,11 +210,8 @@ def epsilon_for_rho(rho: Fraction, count: int = 1) -> Fraction:
     >>> 0.999999 < choices_rho(1, epsilon_for_rho(Fraction(1, 10))) * 10 <= 1
     True
     """
-    low, high = Fraction(0), count + 2 * rho  # (1 + 2ρ)·tanh(1/2 + ρ) > ρ, for each of them
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if choices_rho(count, middle) <= rho else (low, middle)
-    return low
+    most = count + 2 * rho  # (1 + 2ρ)·tanh(1/2 + ρ) > ρ, for each of them
+    return halved(lambda x: choices_rho(count, x) > rho, Fraction(0), most)[0]
 
 
 def choice_for_rho(allotment: Allotment, rho: Fraction) -> Noise:

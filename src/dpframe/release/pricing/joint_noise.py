@@ -17,7 +17,7 @@ import numpy as np
 
 from dpframe.arrays import Floats, WideIntegers
 from dpframe.errors import UnsupportedOperation
-from dpframe.noise import cube_noises, float_up, window_noises
+from dpframe.noise import cube_noises, float_up, halved, window_noises
 from dpframe.plan import Allotment
 from dpframe.release.pricing.mechanisms import AddsNoise, Parameters
 from dpframe.release.pricing.noise import Noise
@@ -140,11 +140,7 @@ def _quantile(law: type[JointNoise], cells: int, order: int, alpha: float) -> fl
 @lru_cache(maxsize=256)
 def _cell_quantile(law: type[JointNoise], cells: int, alpha: float) -> float:
     """The size that one cell exceeds with probability at most alpha, on the reals and at scale 1."""
-    low, high = 0.0, 100.0 * (cells + 3)
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if 2 * law.cell_tail(cells, middle) > alpha else (low, middle)
-    return high
+    return halved(lambda x: 2 * law.cell_tail(cells, x) <= alpha, 0.0, 100.0 * (cells + 3))[1]
 
 
 def joint_noises(members: Sequence[Allotment], epsilon: Fraction, *, one_signed: bool) -> list[Noise]:

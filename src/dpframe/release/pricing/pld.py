@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.errors import InvalidPrice, UnsupportedOperation
+from dpframe.noise import halved
 
 SLACK = Fraction(1, 10**11)  # of δ, kept back for the rounding of its Fourier transforms
 STEPS = 30  # halvings: the scale is within 1e-9 of the best
@@ -58,10 +59,7 @@ def largest_parts(
     low, high = Fraction(1), Fraction(2)
     while high < 2**10 and private(high):
         low, high = high, 2 * high
-    for _ in range(STEPS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if private(middle) else (low, middle)
-    return low
+    return halved(lambda factor: not private(factor), low, high, STEPS)[0]
 
 
 def _import() -> tuple[Any, Any]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from dpframe.arrays import Array
 from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.noise import smallest_integer
 
 Distribution = Any  # probabilities (a sequence or a mapping), or a distribution of scipy.stats, which has no types
 Finite = dict[Any, float]
@@ -158,14 +159,8 @@ def _outward(tail: Callable[[Any], Any], sign: int, p: Distribution) -> int:
         at = middle + sign * steps
         return bool(p.pmf(at) > 1e-290 or tail(at) > 1e-200)  # scipy's tails may lose their digits, its masses do not
 
-    middle, step = int(p.median()), 1
-    while matters(step):
-        step *= 2
-    inner = step // 2
-    while step - inner > 1:
-        between = (inner + step) // 2
-        inner, step = (between, step) if matters(between) else (inner, between)
-    return middle + sign * inner
+    middle = int(p.median())
+    return middle + sign * (smallest_integer(lambda steps: steps > 0 and not matters(steps), 1) - 1)
 
 
 def _aligned(p: Distribution, q: Distribution) -> tuple[Finite, Finite]:

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from dpframe.arrays import Floats
+from dpframe.noise import halved
 
 Source = Literal["cells", "rows", "columns", "total"]
 Terms = tuple[tuple[float, Source, int], ...]
@@ -80,13 +81,13 @@ def sum_error(variance: float, laplace: Sequence[tuple[float, int, float]], alph
     far = float(t[-1]) ** 2 * max(1e-300, variance)
     real = max((scale for scale, _, step in parts if not step), default=0.0) * float(t[-1])
     rest = min(2 * math.exp(-far / 2) / far, real**-2 if real else math.inf) / math.pi
-    weights, low = 2 / math.pi * np.exp(logs) / k, 0.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        within = 2 * middle / circle + float(np.sin(t * middle) @ weights)
-        beyond = 1 - within + alpha / 1000 + rest
-        low, high = (middle, high) if beyond > alpha else (low, middle)
-    return high
+    weights = 2 / math.pi * np.exp(logs) / k
+
+    def enough(error: float) -> bool:
+        within = 2 * error / circle + float(np.sin(t * error) @ weights)
+        return 1 - within + alpha / 1000 + rest <= alpha
+
+    return halved(enough, 0.0, high, 40)[1]
 
 
 @dataclass(frozen=True)

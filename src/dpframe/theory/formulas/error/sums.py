@@ -10,7 +10,7 @@ from statistics import NormalDist
 import numpy as np
 
 from dpframe.arrays import Booleans, Floats
-from dpframe.noise import rounded_reach
+from dpframe.noise import halved, rounded_reach
 
 _LONGEST = 2**20
 _NODES = 12  # of a mean over a Gamma law
@@ -188,12 +188,9 @@ def mixed_normal_error(order: int, alpha: float) -> float:
     >>> round(mixed_normal_error(10**6, 0.05), 3)
     1.96
     """
-    low, high, one = 0.0, 64.0, np.ones(1)
-    for _ in range(50):
-        middle = (low + high) / 2
-        beyond = mixed_normal_reaches(middle * one, [], 0 * one, one, order, alpha).item()
-        low, high = (middle, high) if beyond else (low, middle)
-    return high
+    one = np.ones(1)
+    _, error = halved(lambda x: not mixed_normal_reaches(x * one, [], 0 * one, one, order, alpha), 0.0, 64.0, 50)
+    return error
 
 
 _PLACES = np.linspace(0.0, 1.0, 20001)[:-1]  # x / (1 + x) for the values of x in a table of e^(x²) · erfc(x)
@@ -316,10 +313,7 @@ def laplace_total_error(scale: float, number: int, alpha: float) -> float:
     low, high = 0.0, 1.0
     while tail(high) > alpha:
         low, high = high, 2 * high
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if tail(middle) > alpha else (low, middle)
-    return high * scale * (1 + 1e-9)
+    return halved(lambda t: tail(t) <= alpha, low, high)[1] * scale * (1 + 1e-9)
 
 
 def whole_total_error(scale: float, number: int, alpha: float, *, discrete: bool) -> int | None:

@@ -17,12 +17,12 @@ from typing import Literal
 
 from dpframe.errors import InvalidArgument
 from dpframe.noise import (
-    TAILS,
     Ball,
     Number,
     at_most,
     ball,
     float_up,
+    halved,
     positive,
     precision,
     root_up,
@@ -30,6 +30,7 @@ from dpframe.noise import (
     smallest_float,
     smallest_integer,
     solve,
+    tail_of,
     whole,
 )
 from dpframe.theory.formulas.loss.loss import (
@@ -125,10 +126,7 @@ def rho_within(epsilon: Number, delta: Number) -> Fraction:
     low, high = Fraction(0), target
     while zcdp_to_epsilon(high, delta) <= target:  # If δ is large compared with ε, ρ may be above ε.
         low, high = high, 2 * high
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if zcdp_to_epsilon(middle, delta) <= target else (low, middle)
-    return low
+    return halved(lambda rho: zcdp_to_epsilon(rho, delta) > target, low, high)[0]
 
 
 def gaussian_scale(
@@ -218,7 +216,7 @@ def threshold(delta: Number, groups: int, family: Family, scale: Number, step: i
     15
     """
     allowed, count, reach = probability("delta", delta), whole("groups", groups, 1), whole("step", step, 1)
-    tail, exact = _tail(family), positive("scale", scale)
+    tail, exact = tail_of(family), positive("scale", scale)
 
     def enough(k: int) -> bool:
         # 1 - (1-p)^m ≤ δ is p ≤ 1 - (1-δ)^(1/m).
@@ -231,12 +229,6 @@ def threshold(delta: Number, groups: int, family: Family, scale: Number, step: i
         allowed_tail = -((-ball(allowed)).log1p() / count).expm1()
         start = _quantile(family, exact, allowed_tail)
     return reach + smallest_integer(enough, start)
-
-
-def _tail(family: str) -> Callable[[Fraction, int], Ball]:
-    if family not in TAILS:
-        raise InvalidArgument(f"family={family!r} must be one of {', '.join(map(repr, TAILS))}.")
-    return TAILS[family]
 
 
 def _surely(slack: Callable[[], Ball]) -> bool:
@@ -278,7 +270,7 @@ def noise_error(family: Family, scale: Number, alpha: Number, *, per: int = 1) -
     >>> noise_error("laplace", 25, 0.05), noise_error("laplace", 25 * 2**20, 0.05, per=2**20)
     (75, 75)
     """
-    chance, tail, exact = probability("alpha", alpha), _tail(family), positive("scale", scale)
+    chance, tail, exact = probability("alpha", alpha), tail_of(family), positive("scale", scale)
     with precision(96):
         start = max(0, _quantile(family, exact, ball(chance / 2)) // per - 1)
     return rounded_reach(

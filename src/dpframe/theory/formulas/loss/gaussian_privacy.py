@@ -10,12 +10,11 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 
-from dpframe.noise import ball, float_up, root_up, upper
+from dpframe.noise import ball, float_up, halved, root_up, upper
 from dpframe.theory.formulas.loss.calibration import gaussian_scale
 from dpframe.theory.formulas.loss.loss import gaussian_delta, gaussian_epsilon
 
 _CLOSED = Fraction(100)  # above this ε the closed bound is used
-_HALVINGS = 50
 _PI = Fraction(3141593, 10**6)  # rounded up
 _LEAST = Fraction(1, 10**300)  # of a δ at which a search begins
 
@@ -77,11 +76,8 @@ def gdp_to_pure(mu_squared: Fraction) -> Fraction:
     >>> pure_to_gdp(gdp_to_pure(Fraction(1, 100))) <= Fraction(1, 100)
     True
     """
-    low, high = Fraction(0), 2 * Fraction(root_up(mu_squared)) + mu_squared
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if pure_to_gdp(middle) <= mu_squared else (low, middle)
-    return low
+    most = 2 * Fraction(root_up(mu_squared)) + mu_squared
+    return halved(lambda epsilon: pure_to_gdp(epsilon) > mu_squared, Fraction(0), most, 50)[0]
 
 
 @lru_cache(1024)

@@ -15,6 +15,7 @@ from dpframe.noise import (
     precision,
     root_up,
     round_down,
+    smallest_integer,
     whole,
 )
 from dpframe.theory.formulas.loss.calibration import laplace_scale, threshold
@@ -104,14 +105,7 @@ def as_likely_as_not(scale: float, start: Number) -> int:
     (1, 14)
     """
     rate = 1 / Fraction(scale)
-    high = 1
-    while keep_probability(high, rate, start)[1] < 0.5:
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if keep_probability(middle, rate, start)[1] < 0.5 else (low, middle)
-    return high
+    return smallest_integer(lambda units: units > 0 and keep_probability(units, rate, start)[1] >= 0.5, 1)
 
 
 def deltas_beside_noise(

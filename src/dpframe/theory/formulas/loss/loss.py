@@ -18,6 +18,7 @@ from dpframe.noise import (
     at_most,
     ball,
     float_up,
+    halved,
     positive,
     precision,
     rational,
@@ -370,11 +371,7 @@ def zcdp_order(rho: Fraction, delta: Fraction) -> Fraction:
 
 def _increasing_root(function: Callable[[float], float]) -> float:
     """Return the approximate t > 0 at which an increasing function is 0, between e^-60 and e^60."""
-    low, high = -60.0, 60.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if function(math.exp(middle)) > 0 else (middle, high)
-    return math.exp(high)
+    return math.exp(halved(lambda x: function(math.exp(x)) > 0, -60.0, 60.0)[1])
 
 
 def _logarithm(x: Fraction) -> float:
