@@ -98,11 +98,9 @@ class Price(ABC):
     @property
     def noises(self) -> list[NoiseKind]:
         """The kinds of noise that may be chosen from."""
-        kinds = [NoiseKind.LAPLACE, NoiseKind.GAUSSIAN]
-        wanted = {NoiseKind.K_NORM: NoiseKind.LAPLACE, NoiseKind.ELLIPTIC: NoiseKind.GAUSSIAN}.get(
-            self.noise, self.noise
-        )
-        return [kind for kind in kinds if wanted.allows(kind) and (kind.pure or self._normal)]
+        normal = self.noise.normal and self._normal
+        may_be = {NoiseKind.LAPLACE: self.noise.pure, NoiseKind.GAUSSIAN: normal}
+        return [kind for kind, bought in may_be.items() if bought]
 
     @property
     def _normal(self) -> bool:
