@@ -27,6 +27,7 @@ from dpframe.engine.backends.base import Cell
 from dpframe.engine.backends.ibis_checks import database_of
 from dpframe.engine.backends.ibis_dialect import Dialect
 from dpframe.errors import UnsupportedOperation
+from dpframe.plan import Pattern, Task
 
 Sql = sge.Expression  # what Ibis compiles an operation to
 
@@ -408,6 +409,10 @@ class CompiledDialect(Dialect):
     def bytewise(self, rows: ibis.Table) -> bool:
         """Texts stay texts for Ibis: the compiler sees to it that they are compared by their bytes."""
         return False
+
+    def against_search(self, task: Task, pattern: Pattern) -> str:
+        """Patterns are searched by functions of ours, unless a dialect says something else."""
+        return ""
 
     def decimal(self, value: nw.Expr) -> nw.Expr:
         """A cast to float, which rounds once."""

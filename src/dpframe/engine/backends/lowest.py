@@ -54,6 +54,13 @@ def words_of(table: pl.DataFrame, hashes: str) -> Words:
     return table.get_column(hashes).cast(pl.UInt64).to_numpy()
 
 
+def changes(numbers: Words | NDArray[np.uint32]) -> Booleans:
+    """Whether a number differs from the one before it."""
+    new = np.ones(len(numbers), bool)
+    np.not_equal(numbers[1:], numbers[:-1], out=new[1:])
+    return new
+
+
 def at_hand(table: pl.DataFrame, units: Sequence[str]) -> Units | None:
     """Numbers for units whose identifiers are whole numbers in a short range; None for other identifiers."""
     dtype = table.schema[units[0]]
@@ -73,9 +80,7 @@ def _by_hash(table: pl.DataFrame, units: Sequence[str]) -> Units | None:
         return None
     hashes = table.select(pl.struct(units).hash(0)).to_series().to_numpy()
     order = np.argsort(hashes)
-    hashes = hashes[order]
-    new = np.ones(len(order), bool)
-    np.not_equal(hashes[1:], hashes[:-1], out=new[1:])
+    new = changes(hashes[order])
     in_order = table.select(pl.col(units).gather(pl.Series(order)))
     differs = in_order.select(pl.any_horizontal(pl.all() != pl.all().shift(1)).fill_null(True)).to_series().to_numpy()
     if np.any(differs & ~new):
@@ -98,9 +103,7 @@ def _may_stay(units: Units, hashes: Words, most: int) -> Booleans | None:
 def _below(units: Units, hashes: Words, most: int) -> Booleans:
     """Whether the upper part of a row's hash is among the `most` lowest distinct ones of its unit."""
     upper, words = _words(units[0], hashes)
-    first = np.ones(len(words), bool)
-    np.not_equal(words[1:], words[:-1], out=first[1:])
-    border, last, _ = _borders(words[first], most)
+    border, last, _ = _borders(words[changes(words)], most)
     return _up_to(upper, units, border, last)
 
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from dpframe.arrays import Booleans, Integers, Words
 from dpframe.engine.backends.base import Selection
-from dpframe.engine.backends.lowest import Units, at_hand, lowest, sifted, words_of
+from dpframe.engine.backends.lowest import Units, at_hand, changes, lowest, sifted, words_of
 
 Rows = NDArray[np.uint32]  # numbers of rows, or of units
 Counts = Integers
@@ -86,7 +86,7 @@ def _starts(lengths: Counts) -> Rows:
 
 def _in_all(unit: Rows, lengths: Counts, cap: int) -> Counts:
     """For each partial, the sum of min(n, cap) over the partials of its unit, which are neighbours."""
-    first = np.flatnonzero(_new(unit))
+    first = np.flatnonzero(changes(unit))
     sums = np.add.reduceat(np.minimum(lengths, cap), first) if len(first) else np.zeros(0, np.int64)
     return np.repeat(sums, np.diff(first, append=len(unit)))
 
@@ -125,7 +125,7 @@ def _sorted(units: Units, hashes: Words) -> tuple[Words, int, Rows] | None:
 
 def _first_runs(words: Words, bits: int, order: Rows, most: int | None) -> tuple[Rows, Counts, Rows]:
     """The rows of the first `most` runs of each unit, or of all, in order; the lengths of the runs, and their units."""
-    starts = np.flatnonzero(_new(words))
+    starts = np.flatnonzero(changes(words))
     lengths = np.diff(starts, append=len(words))
     unit = (words[starts] >> np.uint64(bits)).astype(np.uint32)
     if most is None:
@@ -133,13 +133,6 @@ def _first_runs(words: Words, bits: int, order: Rows, most: int | None) -> tuple
     kept = np.ones(len(starts), bool)
     np.not_equal(unit[most:], unit[:-most], out=kept[most:])  # else `most` runs of the unit stand before it
     return order[np.repeat(kept, lengths)], lengths[kept], unit[kept]
-
-
-def _new(words: Words | Rows) -> Booleans:
-    """Whether a number differs from the one before it."""
-    new = np.ones(len(words), bool)
-    np.not_equal(words[1:], words[:-1], out=new[1:])
-    return new
 
 
 def _with_several(keys: Sequence[pl.Series], lengths: Counts) -> Booleans:

@@ -73,14 +73,10 @@ class DataFusionTotalCompiler(TotalCompiler, DataFusionCompiler):
 
     # Tables
 
-    def visit_Opened(self, op: Opened, **parts: object) -> Sql:
-        return self._table(op)
-
-    def visit_InMemoryTable(self, op: ops.InMemoryTable, **parts: object) -> Sql:
-        return self._table(op)
-
-    def _table(self, op: ops.Relation) -> Sql:
+    def visit_Opened(self, op: ops.Relation, **parts: object) -> Sql:
         return sge.Table(this=sg.to_identifier(self.tables.setdefault(op, f"table_{len(self.tables)}"), quoted=True))
+
+    visit_InMemoryTable = visit_Opened
 
     # Calls
 
@@ -179,13 +175,7 @@ class DataFusionTotalCompiler(TotalCompiler, DataFusionCompiler):
         """A sum of whole numbers, which is exact; it fits in 64 bits (see `limits`)."""
         return self.f.sum(arg)
 
-    def visit_Min(self, op: ops.Min, *, arg: Sql, where: Sql | None) -> Sql:
-        return self._extreme(op, arg, where)
-
-    def visit_Max(self, op: ops.Max, *, arg: Sql, where: Sql | None) -> Sql:
-        return self._extreme(op, arg, where)
-
-    def _extreme(self, op: ops.Min | ops.Max, arg: Sql, where: Sql | None) -> Sql:
+    def visit_Min(self, op: ops.Min | ops.Max, *, arg: Sql, where: Sql | None) -> Sql:
         """The least or largest value. Of floats it is that of whole numbers in the same order.
 
         In DataFusion the least of a group of infinities alone is the largest float that is no infinity.
@@ -194,6 +184,8 @@ class DataFusionTotalCompiler(TotalCompiler, DataFusionCompiler):
             raise self.refused("a least or largest value is taken of all rows: filter them first.")
         extreme = self.f.min if isinstance(op, ops.Min) else self.f.max
         return self._unranked(extreme(self._call("rank", types.int64, (op.arg, arg)))) if _ranked(op) else extreme(arg)
+
+    visit_Max = visit_Min
 
     def _unranked(self, value: Sql) -> Sql:
         return self._called(Function("unrank", (), (pa.int64(),), pa.float64()), [value])

@@ -16,16 +16,13 @@ from dpframe.engine.backends.datafusion import session
 from dpframe.engine.backends.ibis_compiler import CompiledDialect, called
 from dpframe.engine.backends.ibis_dialect import microseconds_of
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Kind, Pattern, Task, kind, zone_of
+from dpframe.plan import Kind, kind, zone_of
 
 _DIGITS = sys.float_info.dig
 _HELD_AS = {Kind.STRING: "string", Kind.BOOLEAN: "boolean", Kind.FLOAT: "float64"}  # others are whole numbers
 
 
 class _DataFusionDialect(CompiledDialect):
-    def against_search(self, task: Task, pattern: Pattern) -> str:
-        return ""
-
     integers = "the integers of a question in DataFusion"
 
     def opened(self, table: ibis.Table) -> ibis.Table:

@@ -158,7 +158,7 @@ class SqliteTotalCompiler(TotalCompiler, SQLiteCompiler):
     def visit_Max(self, op: ops.Max, *, arg: Sql, where: Sql | None) -> Sql:
         return self.agg.max(arg, where=where)
 
-    visit_Any, visit_All = visit_Max, visit_Min  # noqa: N815 - a Boolean is 0 or 1
+    visit_Any, visit_All = visit_Max, visit_Min  # a Boolean is 0 or 1
 
     # Texts, which are bytes here
 

@@ -22,7 +22,7 @@ from dpframe.engine.backends.sqlite.compiler import SqliteTotalCompiler
 from dpframe.engine.backends.sqlite.functions import FUNCTIONS
 from dpframe.engine.backends.sqlite.written import float_literal, text_literal
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Kind, Pattern, Search, Task, integer_range, kind, zone_of
+from dpframe.plan import Kind, Search, Task, integer_range, kind, zone_of
 
 # SQLite's own functions that dpframe calls.
 NATIVE = ("abs", "coalesce", "count", "instr", "length", "max", "min", "nullif", "rank", "row_number", "substr", "sum")
@@ -209,9 +209,6 @@ class _SqliteDialect(CompiledDialect):
             case Search(task, pattern, group, new):
                 call = "searched", task, pattern, group, new
         return _call(value, function.result, *call)
-
-    def against_search(self, task: Task, pattern: Pattern) -> str:
-        return ""
 
     def planned(self, rows: ibis.Table) -> pl.DataFrame:
         """The table of a query with LIMIT 0, which reads no row. The functions are those that the check was about."""
