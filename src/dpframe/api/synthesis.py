@@ -204,13 +204,16 @@ class _Typed:
         ways = {"keys": self.keys, "bins": self.bins, "bounds": self.bounds, "nulls": self.nulls}
         for verb, named in ways.items():
             for name in named:
-                if name not in self.names:
-                    raise InvalidArgument(
-                        f"synthesize: {verb}= names {name!r}, which is none of {', '.join(self.names)}."
-                    )
+                _check_known(name, self.names, verb)
                 if name in seen and verb != "nulls":
                     raise InvalidArgument(f"synthesize: give one of keys=, bins= and bounds= for {name!r}.")
                 seen.add(name)
+
+
+def _check_known(name: str, names: Sequence[str], argument: str) -> None:
+    """Refuse a name that an argument gives and no column has. Errors: InvalidArgument."""
+    if name not in names:
+        raise InvalidArgument(f"synthesize: {argument}= names {name!r}, which is none of {', '.join(names)}.")
 
 
 def _mapping(value: object, name: str) -> dict[str, Any]:
@@ -248,8 +251,8 @@ def _same(per_unit: object, names: tuple[str, ...]) -> tuple[str, ...] | None:
     if isinstance(per_unit, bool):
         return () if per_unit else None
     same = read_names([per_unit], "synthesize: per_unit=", names)
-    if unknown := [name for name in same if name not in names]:
-        raise InvalidArgument(f"synthesize: per_unit= names {unknown[0]!r}, which is none of {', '.join(names)}.")
+    for name in same:
+        _check_known(name, names, "per_unit")
     return same
 
 
@@ -290,8 +293,8 @@ def _question(step: Step, asked: _Asked, limits: Limits) -> Synthesis:
 def _target(for_model: str | None, names: Sequence[str]) -> str | None:
     """The column that a model is to predict. Errors: InvalidArgument if there is none of this name."""
     target = None if for_model is None else read_name(for_model, "synthesize: for_model=")
-    if target is not None and target not in names:
-        raise InvalidArgument(f"synthesize: for_model= names {target!r}, which is none of {', '.join(names)}.")
+    if target is not None:
+        _check_known(target, names, "for_model")
     return target
 
 

@@ -132,7 +132,7 @@ def grid_of(
     """
     across = layout.across
     down = tuple(name for name in by if name not in across)
-    (rows, lines), (columns, stacks) = _lines(table, down), _lines(table, across)
+    (rows, lines), (columns, stacks) = lines_of(table, down), lines_of(table, across)
     height, width = sizes = len(rows), len(columns)
     at = np.empty((2, table.height), np.int64)
     for axis, groups in enumerate((lines, stacks)):
@@ -180,7 +180,7 @@ def subtotals(rows: Sequence[Key]) -> dict[Any, list[int]]:
     return parts
 
 
-def _lines(table: pl.DataFrame, names: Sequence[str]) -> tuple[list[Key], list[Array]]:
+def lines_of(table: pl.DataFrame, names: Sequence[str]) -> tuple[list[Key], list[Array]]:
     """The distinct keys of some columns, in order, and for each the positions of its rows in the long table."""
     at = unlike("at", set(names))
     groups = table.select(names).with_row_index(at).group_by(names, maintain_order=True).agg(at)

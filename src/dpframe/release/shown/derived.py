@@ -18,6 +18,7 @@ from dpframe.release.accuracy import Combinations, check_alpha
 from dpframe.release.answer import adds_up, keys_beside, known_nonnegative, nonnegative
 from dpframe.release.shown.charts import Grouped, grouped_chart, in_words, read_look, title_of
 from dpframe.release.shown.comparisons import Compares
+from dpframe.release.shown.crosstab import lines_of
 from dpframe.release.shown.error_tables import largest_error
 from dpframe.release.shown.released import Released
 from dpframe.usage import read_whole
@@ -316,10 +317,7 @@ class Derives(Compares[Table_co]):
         long = self._numbers.long
         if not names:
             return [np.arange(long.height)]
-        groups = long.select(pl.struct(names).alias("group")).with_row_index("at")
-        return [
-            rows.to_numpy().astype(np.int64) for rows in groups.group_by("group", maintain_order=True).agg("at")["at"]
-        ]
+        return [rows.astype(np.int64) for rows in lines_of(long, names)[1]]
 
     def _derived(
         self, name: str, values: Floats, title: str, output: ReleasedColumn, alpha: float

@@ -189,7 +189,7 @@ def drawn_rows(beliefs: Beliefs, rows: int, draw: np.random.Generator, *, evenly
     for i, (clique, separator) in enumerate(zip(tree.cliques, tree.separators, strict=True)):
         new = tuple(k for k in clique if k not in separator)
         table = beliefs.conditionals[i]
-        given = _places(codes, separator, sizes)
+        given = row_cells(codes, separator, sizes)
         others = [k for k in have if k not in separator]
         points: Array = (draw.random() + _STEP * np.arange(rows)) % 1.0
         if have and evenly:
@@ -205,7 +205,7 @@ def drawn_rows(beliefs: Beliefs, rows: int, draw: np.random.Generator, *, evenly
     return codes[draw.permutation(rows)] if evenly else codes
 
 
-def _places(codes: NDArray[np.int32], part: Attributes, sizes: tuple[int, ...]) -> Integers:
+def row_cells(codes: NDArray[np.int32], part: Attributes, sizes: Sequence[int]) -> Integers:
     """The place of each row's cell in the table of some columns."""
     place = np.zeros(len(codes), np.int64)
     for k in part:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpframe.arrays import Floats, Integers
 from dpframe.errors import DpFrameError
 from dpframe.release.kinds.synthesis.fit import Fit, MeasuredTable, fitted
-from dpframe.release.kinds.synthesis.model import cells_of, drawn_rows, tree_cells
+from dpframe.release.kinds.synthesis.model import cells_of, drawn_rows, row_cells, tree_cells
 from dpframe.release.pricing import Exponential, Gaussian, Mechanism
 from dpframe.theory.formulas.error import Attributes
 from dpframe.theory.formulas.loss import gaussian_scale_rho
@@ -195,10 +195,7 @@ class _Model:
 
 
 def _share(codes: NDArray[np.int32], part: Attributes, sizes: Sequence[int]) -> Floats:
-    place = np.zeros(len(codes), np.int64)
-    for i in part:
-        place = place * sizes[i] + codes[:, i]
-    counts = np.bincount(place, minlength=cells_of(part, sizes))
+    counts = np.bincount(row_cells(codes, part, sizes), minlength=cells_of(part, sizes))
     return counts.reshape([sizes[i] for i in part]) / len(codes)
 
 
