@@ -1,7 +1,7 @@
 """Add one day's sign-ups to a series, write its tables, say what was spent. Copy and change it.
 
-python demo/nightly.py 2026-11-21 --days days --out out          # reads days/2026-11-21.parquet
-python demo/nightly.py 2026-11-21 --days days --out out --retry  # once, after a night was killed
+python demo/nightly.py 2026-11-20 --out out --limit 0.1  # once: makes the ledger and its budget
+python demo/nightly.py 2026-11-21 --days days --out out  # reads days/2026-11-21.parquet
 """
 
 import argparse
@@ -16,8 +16,8 @@ import dpframe as dp
 LOG = logging.getLogger("nightly")
 
 
-def nightly(night, days, out, retry):
-    budget = dp.Ledger(out / "signups.sqlite").budget("signups", rho=0.1)
+def nightly(night, days, out, limit, retry):
+    budget = dp.Ledger(out / "signups.sqlite", create=limit is not None).budget("signups", rho=limit)
     # each person signs up once, so one is in one period
     series = budget.series("signups", every="1d", horizon=365, rho=0.05, unit_periods=1)
 
@@ -44,12 +44,12 @@ def main():
     add("night", help="the day that is added, such as 2026-11-21")
     add("--days", type=Path, default="days", help="folder of the days' Parquet files")
     add("--out", type=Path, default="out", help="folder of the ledger and the tables")
+    add("--limit", type=float, help="make the ledger and its budget, once: the ρ of all nights")
     add("--retry", action="store_true", help="pay again for a night that was killed")
     asked = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    asked.out.mkdir(parents=True, exist_ok=True)
     try:
-        print(nightly(asked.night, asked.days, asked.out, asked.retry))
+        print(nightly(**vars(asked)))
     except (dp.errors.DpFrameError, FileNotFoundError) as error:  # such as a pending night
         LOG.error("%s: %s", asked.night, error)  # noqa: TRY400
         return 1

@@ -31,7 +31,9 @@ def folders(tmp_path):
         users = [f"{place}-{n}" for n in range(rng.randint(50, 90))]
         countries = [rng.choice(["de", "fr", "other", "xx"]) for _ in users]
         pl.DataFrame({"user_id": users, "country": countries}).write_parquet(days / f"{day}.parquet")
-    return days, tmp_path / "out"
+    out = tmp_path / "out"
+    out.mkdir()
+    return days, out
 
 
 def command(day, folders, *more):
@@ -63,9 +65,9 @@ def killed(day, folders):
     job.wait()
 
 
-def calm(day, folders, monkeypatch):
+def calm(day, folders, monkeypatch, *more):
     """The script's own `main`, in this process: for nights on which nothing happens."""
-    monkeypatch.setattr(sys, "argv", command(day, folders)[3:])
+    monkeypatch.setattr(sys, "argv", command(day, folders, *more)[3:])
     return MODULE.main()
 
 
@@ -76,7 +78,8 @@ def test_the_script_is_short_enough_to_read():
 @pytest.mark.long
 def test_thirty_nights_with_a_kill_in_the_middle(folders, monkeypatch, capsys):
     days, out = folders
-    for day in DAYS[:14]:
+    assert calm(DAYS[0], folders, monkeypatch, "--limit", "0.1") == 0
+    for day in DAYS[1:14]:
         assert calm(day, folders, monkeypatch) == 0
     killed(DAYS[14], folders)
     refused = run(DAYS[14], folders)
@@ -100,9 +103,15 @@ def test_thirty_nights_with_a_kill_in_the_middle(folders, monkeypatch, capsys):
     dp.Ledger(out / "signups.sqlite").verify()
 
 
+def test_the_script_makes_no_ledger_in_another_folder(folders, monkeypatch, caplog):
+    """Without --limit it opens what is there: in a folder without the ledger nothing is made, and nothing is spent."""
+    assert calm(DAYS[0], folders, monkeypatch) == 1
+    assert "There is no ledger" in caplog.text
+    assert list(folders[1].iterdir()) == []
+
+
 def test_the_script_exits_with_an_error_where_the_budget_refuses(folders):
     out = folders[1]
-    out.mkdir()
     budget = dp.Ledger(out / "signups.sqlite").budget("signups", rho=0.1)
     dp.protect(pl.DataFrame({"user_id": ["a"]}), unit="user_id", budget=budget).count_units().release(rho=0.09)
     done = run(DAYS[0], folders)

@@ -16,6 +16,7 @@ from fractions import Fraction
 
 import polars as pl
 import pytest
+import sqlalchemy as sa
 
 import dpframe as dp
 from dpframe import errors
@@ -590,6 +591,47 @@ def test_a_budget_of_another_unit_says_how_to_name_the_same_people_alike(tmp_pat
         dp.protect(renamed, unit="user_id", budget=budget, neighbors="replace").count_units().release(epsilon=0.25)
     with pytest.raises(errors.BudgetMismatch, match="the same unit, unit 'user_id'"):
         dp.protect(renamed, unit=dp.Rows(2), budget=budget).count_units().release(epsilon=0.25)
+
+
+def test_a_new_budget_is_told_with_the_place_of_its_ledger(place, caplog, tmp_path, monkeypatch):
+    """Once, by whoever made it: as a warning, which a job that opens its ledger never gives."""
+    monkeypatch.chdir(tmp_path)
+    where = place if "://" in place else "study.sqlite"
+    for _ in range(2):
+        Ledger(where).budget("visits", epsilon=1)
+        Ledger(where).budget("visits")
+    whole = f"ledger '{tmp_path}/study.sqlite'" if where == "study.sqlite" else "schema 'public'"
+    (line,) = [record for record in caplog.records if record.name == "dpframe"]
+    assert line.levelname == "WARNING"
+    assert line.getMessage().startswith("visits: a new budget of ε = 1, in the ledger ")
+    assert whole in line.getMessage()
+    assert line.getMessage().endswith("which is new too")
+    assert (line.dpframe["what"], line.dpframe["limit"]) == ("made", {"epsilon": 1.0, "delta": 0.0})
+
+
+def test_a_job_makes_no_ledger_and_no_budget(place, tmp_path, monkeypatch, caplog):
+    """In another folder, or with another search_path, what only opens is refused, and nothing is made there."""
+    Ledger(place).budget("visits", epsilon=1)
+    elsewhere = "study.sqlite"
+    if "://" in place:
+        with Ledger(place)._store.transaction(write=True) as connection:
+            connection.exec_driver_sql("CREATE SCHEMA elsewhere")
+        url = sa.make_url(place).update_query_dict({"options": "-csearch_path=elsewhere"})
+        elsewhere = url.render_as_string(hide_password=False)
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    caplog.clear()
+    for budget in (lambda ledger: ledger.budget("visits"), lambda ledger: ledger.budget("visits", epsilon=1)):
+        with pytest.raises(errors.LedgerUnavailable, match="There is no ledger"):
+            budget(Ledger(elsewhere, create=False))
+    assert list((tmp_path / "other").iterdir()) == []
+    assert caplog.records == []
+    Ledger(elsewhere).budget("visits", epsilon=1)  # what the jobs of old pages did: no longer in silence
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "which is new too" in caplog.text
+    assert ("schema 'elsewhere'" if "://" in place else str(tmp_path / "other" / "study.sqlite")) in caplog.text
+    with pytest.raises(errors.InvalidPrice, match="There is no budget"):
+        Ledger(elsewhere, create=False).budget("vacancies")
 
 
 def test_a_name_that_is_nearly_that_of_a_budget_is_refused(place):

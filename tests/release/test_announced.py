@@ -28,6 +28,7 @@ def test_a_series_is_told_at_its_whole_price(tmp_path, seen, caplog):
     """So the prices that were told add up to what was spent. Its nights have none."""
     budget = dp.Ledger(tmp_path / "a.sqlite").budget("visits", epsilon=1)
     asked(budget).release(epsilon=0.25)
+    caplog.clear()  # of the warning of a new budget
     with caplog.at_level("INFO", logger="dpframe"):
         for night in ("2026-03-01", "2026-03-02", "2026-03-02"):
             series = budget.series("s", every="1d", horizon=3, epsilon=0.5, unit_periods=1, start="2026-03-01")
@@ -48,6 +49,7 @@ def asked(budget, rows=ROWS):
 
 def test_each_step_is_told(tmp_path, seen, caplog):
     budget = dp.Ledger(tmp_path / "a.sqlite").budget("visits", epsilon=1)
+    caplog.clear()
     with caplog.at_level("INFO", logger="dpframe"):
         for _ in range(2):
             asked(budget).release(epsilon=0.25, name="a")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import logging
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,18 @@ from dpframe.budget import account
 from dpframe.budget.accountants import accountant_named, read_limit
 from dpframe.budget.budget import Budget
 from dpframe.budget.caps import begun, changed, read_caps, replaced
-from dpframe.budget.entries import GENESIS, Charge, Entry, as_read_now, canonical, loss_of, readable, sealed, texts_of
+from dpframe.budget.entries import (
+    GENESIS,
+    Charge,
+    Entry,
+    as_read_now,
+    canonical,
+    loss_json,
+    loss_of,
+    readable,
+    sealed,
+    texts_of,
+)
 from dpframe.budget.exceeded import no_budget, read_min_units, warn_of_weak
 from dpframe.budget.ledger.export import exported, read_since
 from dpframe.budget.ledger.witness import Witness
@@ -38,6 +50,7 @@ if TYPE_CHECKING:
     from dpframe.budget.ledger.store import Store
 
 SKEW = dt.timedelta(minutes=10)
+LOG = logging.getLogger("dpframe")
 
 
 @explains(".{}({})", LEDGER)
@@ -48,8 +61,9 @@ class Ledger(Hints):
             machines (needs psycopg); witness: a file outside the ledger's folder that records the last entry
             of each budget, so that a restored older copy or a new ledger in its place is noticed. From then on the
             ledger is opened with it alone; new_witness: give a ledger whose witness is lost a new one, once; create:
-            whether to make a missing file; timeout: how long to wait for other processes that are charging (seconds);
-            clock_skew: how far this machine's clock may be behind the last entry
+            whether to make a ledger where there is none. A job takes False: in another folder, or with another
+            search_path of PostgreSQL, it is refused and makes no new, full budget; timeout: how long to wait for other
+            processes that are charging (seconds); clock_skew: how far this machine's clock may be behind the last entry
     Errors: LedgerUnavailable for a file that is missing, read-only, full or on a network drive; LedgerDamaged for a
             file that was replaced, is an older copy or was not copied as a whole, and for a witness that is not the
             ledger's own; InvalidArgument
@@ -85,6 +99,8 @@ class Ledger(Hints):
         self._skew = clock_skew
         self._witness = _witness_of(witness, where, self._store)
         self._store.prepare(self._witness, new_witness=new_witness)
+        if self._store.is_new:
+            LOG.info("A new ledger was made: %s", visible(self._store.placed()))
 
     @property
     def where(self) -> str | Path:
@@ -108,13 +124,13 @@ class Ledger(Hints):
         purpose: str | None = None,
         create: bool = False,
     ) -> Budget:
-        """Make a budget of this name, or open it again. To open it, the name is enough.
+        """Make a budget of this name, or open it again. To open it, the name is enough, and makes none.
 
         Input:  name; epsilon and delta, or rho and delta, accountant, min_units and caps as in `dp.Budget`; spender:
                 who spends what is charged by this object, for a cap of each spender and for the history. Nothing proves
                 who it is; purpose: what for, in the history; create: make a new budget, also when its name is nearly
                 that of another one
-        Output: Budget
+        Output: Budget. When it is made, the logger `dpframe` says so as a warning, with the place of the ledger
         Warns:  DpFrameWarning when it is made with a limit that protects little; not when it is opened again
         Errors: BudgetMismatch if it was made with another limit, accountant or caps, or if there is none of this name
                 and one of nearly this name; InvalidPrice, LedgerError
@@ -267,6 +283,16 @@ class Ledger(Hints):
             connection.execute(ENTRIES.insert().values(**line, hash=first.hash))
         if self._witness is not None:
             self._witness.advance(self._store.id, name, 1, first.hash)
+        self._tell_made(name, loss_of(limit))
+
+    def _tell_made(self, name: str, limit: Loss) -> None:
+        """Log a new budget. It is a warning, since a job that meant another place would spend a full budget again."""
+        place = self._store.placed()
+        said = {"what": "made", "budget": name, "limit": loss_json(limit), "ledger": place, "new": self._store.is_new}
+        level = logging.INFO if self.is_test else logging.WARNING
+        words = "%s: a new budget of %s, in the ledger %s%s"
+        new = ", which is new too" if self._store.is_new else ""
+        LOG.log(level, words, visible(name), limit, visible(place), new, extra={"dpframe": said})
 
     # Verification and export
 

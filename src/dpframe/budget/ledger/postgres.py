@@ -59,6 +59,10 @@ class PostgresStore(Store):
         self._schema: str | None = None
         super().__init__(timeout, create=create)
 
+    def placed(self) -> str:
+        """The address of the ledger, and the schema, which follows from the search_path."""
+        return f"{self.place}, schema {self._schema!r}"
+
     def _shown(self, problem: str) -> str:
         return "its URL or password is refused" if any(text in problem for text in self._secrets) else problem
 

@@ -138,6 +138,7 @@ class SqliteStore(Store):
             )
         with self._building(make_ledger):
             pass
+        self.is_new = True
 
     @contextmanager
     def building(self) -> Iterator[sa.Connection]:

@@ -75,6 +75,7 @@ class Store:
         self.timeout, self._create = timeout, create
         self._engine, self._process = self._opened(), os.getpid()
         self.id = ""
+        self.is_new = False  # whether this object made the ledger
         self.seen: dict[str, tuple[int, str]] = {}  # the last entry of each budget that this process knows
 
     def saw(self, budget: str, state: tuple[int, str]) -> None:
@@ -178,6 +179,11 @@ class Store:
         if not self._create:
             raise none_there(self.place)
         make_ledger(connection)
+        self.is_new = True
+
+    def placed(self) -> str:
+        """The whole place of the ledger, in words."""
+        return self.place
 
     @property
     def is_test(self) -> bool:
