@@ -1,8 +1,8 @@
 """Build the package, and hold the wheel against what a package index and a user expect of it.
 
-Builds the source distribution and the wheel from it, checks what is in the wheel and what its metadata says, and asks
-twine. Then it installs the wheel into an environment of its own, and makes one release there. Needs the extra `test`
-and a package index.
+Builds the source distribution and the wheel from it, checks what is in the wheel and what its
+metadata says, and asks twine. Then it installs the wheel into an environment of its own, and makes
+one release there. Needs the extra `test` and a package index.
 """
 
 from __future__ import annotations
@@ -42,9 +42,12 @@ def check(holds: bool, what: str) -> None:
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> str:
-    done = subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [str(part) for part in command], cwd=cwd, capture_output=True, text=True, check=False
+    )
     check(
-        done.returncode == 0, f"{' '.join(map(str, command[1:4]))} failed:\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
+        done.returncode == 0,
+        f"{' '.join(map(str, command[1:4]))} failed:\n{done.stdout[-3000:]}{done.stderr[-3000:]}",
     )
     return done.stdout
 
@@ -57,7 +60,10 @@ def contents(wheel: Path) -> None:
     files = {p.relative_to(PACKAGE.parent).as_posix() for p in PACKAGE.rglob("*") if p.is_file()}
     files = {name for name in files if "__pycache__" not in name}
     check(names - inside == files, f"files differ from src: {sorted((names - inside) ^ files)[:5]}")
-    check("dpframe/py.typed" in names, "py.typed is missing, so type checkers would not read the package")
+    check(
+        "dpframe/py.typed" in names,
+        "py.typed is missing, so type checkers would not read the package",
+    )
     check(any(name.endswith("licenses/LICENSE") for name in inside), "the licence is missing")
 
 
@@ -66,15 +72,25 @@ def metadata(wheel: Path, project: dict[str, object]) -> None:
     with zipfile.ZipFile(wheel) as archive:
         name = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         said = HeaderParser().parsestr(archive.read(name).decode())
-    check((said["Name"], said["Version"]) == (project["name"], project["version"]), "name or version differ")
+    check(
+        (said["Name"], said["Version"]) == (project["name"], project["version"]),
+        "name or version differ",
+    )
     check(said["License-Expression"] == project["license"], "the licence differs")
     check(said["Requires-Python"] == project["requires-python"], "requires-python differs")
-    check(said["Description-Content-Type"] == "text/markdown", "the README is not shown as Markdown")
+    check(
+        said["Description-Content-Type"] == "text/markdown", "the README is not shown as Markdown"
+    )
     check(set(said.get_all("Classifier")) == set(project["classifiers"]), "classifiers differ")
-    check(len(said.get_all("Project-URL") or []) == len(project["urls"]), "project URLs are missing")
+    check(
+        len(said.get_all("Project-URL") or []) == len(project["urls"]), "project URLs are missing"
+    )
     needed = [line for line in said.get_all("Requires-Dist") if "extra ==" not in line]
     check(len(needed) == len(project["dependencies"]), f"dependencies differ: {needed}")
-    check(set(said.get_all("Provides-Extra")) == set(project["optional-dependencies"]), "extras differ")
+    check(
+        set(said.get_all("Provides-Extra")) == set(project["optional-dependencies"]),
+        "extras differ",
+    )
 
 
 def main() -> None:
@@ -90,13 +106,25 @@ def main() -> None:
         built = time.monotonic()
         venv.create(out / "clean", with_pip=True)
         python = out / "clean" / "bin" / "python"
-        run(python, "-m", "pip", "install", "--no-compile", "--quiet", "--disable-pip-version-check", wheel)
+        run(
+            python,
+            "-m",
+            "pip",
+            "install",
+            "--no-compile",
+            "--quiet",
+            "--disable-pip-version-check",
+            wheel,
+        )
         said = run(python, "-I", "-c", RELEASE, cwd=out)
         run(python, "-I", "-m", "dpframe", "--help", cwd=out)
         sizes = f"{wheel.stat().st_size / 1e6:.2f} MB, source {source.stat().st_size / 1e6:.2f} MB"
         name = wheel.name
     print(f"{name}: {sizes}; {said.strip()}.")
-    print(f"Built and checked in {built - begun:.0f} s, installed and run in {time.monotonic() - built:.0f} s.")
+    print(
+        f"Built and checked in {built - begun:.0f} s, installed and run in "
+        f"{time.monotonic() - built:.0f} s."
+    )
 
 
 if __name__ == "__main__":

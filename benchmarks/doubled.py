@@ -1,11 +1,14 @@
-"""The table of growth: what the size of a question costs, beside the plain query of Polars where there is one.
+"""The table of growth: what the size of a question costs, beside the plain
+query of Polars where there is one.
 
-    python benchmarks/growth.py --doubled              # every direction: some fifteen minutes on two cores
-    python benchmarks/growth.py --doubled --only keys  # the directions whose name has one of these words
+    python benchmarks/growth.py --doubled # every direction: some fifteen minutes on two cores
+    python benchmarks/growth.py --doubled --only keys # the directions whose name has one of these
+    words
 
-Printed is the processor time of the release at a size, and how many times as long it takes at twice and at four times
-the size. Four times the size should take four times as long at most, or as much longer as plain Polars takes. An arrow
-marks what grows faster. Where answers grow faster than the size does, as those of pairs of columns, so may the time.
+Printed is the processor time of the release at a size, and how many times as long it takes at twice
+and at four times the size. Four times the size should take four times as long at most, or as much
+longer as plain Polars takes. An arrow marks what grows faster. Where answers grow faster than the
+size does, as those of pairs of columns, so may the time.
 """
 
 from __future__ import annotations
@@ -33,25 +36,35 @@ WIDE = pl.DataFrame(
 
 def of_rows(rows: int, groups: int) -> Sized:
     table, totals = visits(rows, groups), {"n": dp.count(), "spend": dp.sum("spend", bounds=BOUNDS)}
-    return released(by_shop(table, groups).agg(**totals)), lambda: sums(table, pl.col("spend").clip(*BOUNDS)).collect()
+    return released(by_shop(table, groups).agg(**totals)), lambda: sums(
+        table, pl.col("spend").clip(*BOUNDS)
+    ).collect()
 
 
 def of_bins(bins: int) -> Sized:
     table, edges = visits(2 * 10**5, 10), np.linspace(0, 150, bins + 1)
     asked = private(table).histogram("spend", bins=edges.tolist(), max_rows=5)
-    return released(asked), lambda: table.lazy().group_by(pl.lit(edges).search_sorted(pl.col("spend"))).len().collect()
+    return released(
+        asked
+    ), lambda: table.lazy().group_by(pl.lit(edges).search_sorted(pl.col("spend"))).len().collect()
 
 
 def of_parts(parts: int) -> Sized:
     table = visits(2 * 10**5, parts)
     made = private(table).partition("shop", keys=list(range(parts)), max_groups=1)
     asked = [part.sum("spend", bounds=BOUNDS, max_rows=2) for part in made.values()]
-    plain = [table.lazy().filter(pl.col("shop") == k).select(pl.col("spend").sum()) for k in range(parts)]
-    return lambda: [one.release(epsilon=1) for one in asked], lambda: [one.collect() for one in plain]
+    plain = [
+        table.lazy().filter(pl.col("shop") == k).select(pl.col("spend").sum()) for k in range(parts)
+    ]
+    return lambda: [one.release(epsilon=1) for one in asked], lambda: [
+        one.collect() for one in plain
+    ]
 
 
 def of_terms(terms: int, kind: str, name: Any = dp.col) -> Sized:
-    ours, plain = (reduce(add, [col(f"{kind}{i % 9}") for i in range(terms)]) for col in (name, pl.col))
+    ours, plain = (
+        reduce(add, [col(f"{kind}{i % 9}") for i in range(terms)]) for col in (name, pl.col)
+    )
     asked = private(WIDE).with_columns(y=ours).sum("y", bounds=(-9, 9), max_rows=2)
     return released(asked), lambda: WIDE.lazy().select(plain.clip(-9, 9).sum()).collect()
 
@@ -67,33 +80,47 @@ def of_steps(steps: int, step: Callable[[Any, Any, int], Any], table: Any = WIDE
 def of_columns(columns: int) -> Sized:
     names = [f"c{i}" for i in range(columns)]
     rows = 5 * 10**4
-    table = pl.DataFrame({"user": DRAW.integers(0, rows // 10, rows), **{c: DRAW.normal(size=rows) for c in names}})
+    table = pl.DataFrame(
+        {"user": DRAW.integers(0, rows // 10, rows), **{c: DRAW.normal(size=rows) for c in names}}
+    )
     asked = private(table).agg(**{c: dp.mean(c, bounds=(-3, 3)) for c in names}, max_rows=5)
-    return released(asked), lambda: table.lazy().group_by("user").agg(pl.col(names).sum()).sum().collect()
+    return released(
+        asked
+    ), lambda: table.lazy().group_by("user").agg(pl.col(names).sum()).sum().collect()
 
 
 def of_aggregates(number: int) -> Sized:
     table = visits(5 * 10**4, 10)
-    asked = private(table).agg(**{f"a{i}": dp.sum("spend", bounds=(0, 50 + i)) for i in range(number)}, max_rows=5)
+    asked = private(table).agg(
+        **{f"a{i}": dp.sum("spend", bounds=(0, 50 + i)) for i in range(number)}, max_rows=5
+    )
     values = [pl.col("spend").clip(0, 50 + i).alias(f"a{i}").sum() for i in range(number)]
     return released(asked), lambda: table.lazy().group_by("user").agg(values).sum().collect()
 
 
 def of_numbers(number: int, what: Callable[[Any], object]) -> Sized:
     table = WIDE.select("user", *(pl.col(f"f{i % 9}").alias(f"c{i}") for i in range(number)))
-    asked = private(table).agg(**{f"c{i}": dp.mean(f"c{i}", bounds=(-3, 3)) for i in range(number)}, max_rows=2)
+    asked = private(table).agg(
+        **{f"c{i}": dp.mean(f"c{i}", bounds=(-3, 3)) for i in range(number)}, max_rows=2
+    )
     return lambda: what(asked), None
 
 
 def of_names(length: int) -> Sized:
     name = "n" * length
-    asked = private(WIDE.rename({"f0": name})).clip(name, -3, 3).agg(m=dp.mean(name), s=dp.sum(name), max_rows=2)
+    asked = (
+        private(WIDE.rename({"f0": name}))
+        .clip(name, -3, 3)
+        .agg(m=dp.mean(name), s=dp.sum(name), max_rows=2)
+    )
     return lambda: (str(asked.explain()), asked.release(epsilon=1).report()), None
 
 
 def of_tables(number: int) -> Sized:
     frame = private(WIDE)
-    asked = dp.concat([frame.filter(dp.col("f0") > k) for k in range(number)]).sum("f0", bounds=(-9, 9), max_rows=2)
+    asked = dp.concat([frame.filter(dp.col("f0") > k) for k in range(number)]).sum(
+        "f0", bounds=(-9, 9), max_rows=2
+    )
     plain = [WIDE.lazy().filter(pl.col("f0") > k) for k in range(number)]
     return released(asked), lambda: pl.concat(plain).select(pl.col("f0").sum()).collect()
 
@@ -104,7 +131,9 @@ STEPS: dict[str, Callable[[Any, Any, int], Any]] = {
     ),
     "filter": lambda f, x, k: f.filter(x > -5 - k),
     "clip": lambda f, x, k: (
-        f.clip("f0", -5 - k, 5) if isinstance(f, dp.PrivateFrame) else f.with_columns(x.clip(-5 - k, 5))
+        f.clip("f0", -5 - k, 5)
+        if isinstance(f, dp.PrivateFrame)
+        else f.with_columns(x.clip(-5 - k, 5))
     ),
 }
 
@@ -137,14 +166,25 @@ def of_joins(number: int) -> Sized:
 
 
 def of_joined_rows(rows: int) -> Sized:
-    table, brought = BASE.with_columns(pl.col("k") * rows // 1000), pl.DataFrame({"k": np.arange(rows)})
+    table, brought = (
+        BASE.with_columns(pl.col("k") * rows // 1000),
+        pl.DataFrame({"k": np.arange(rows)}),
+    )
     ask = lambda: private(table).join(brought, on="k").sum("x", **COMMON)  # noqa: E731
-    return typed(ask), lambda: table.lazy().join(brought.lazy(), on="k").select(pl.col("x").sum()).collect()
+    return typed(
+        ask
+    ), lambda: table.lazy().join(brought.lazy(), on="k").select(pl.col("x").sum()).collect()
 
 
 def of_crosstab(keys: int, margins: Any) -> Sized:
-    table = pl.DataFrame({"user": np.arange(ROWS), "a": DRAW.integers(0, keys, ROWS), "b": DRAW.integers(0, 4, ROWS)})
-    asked = {"keys": {"a": list(range(keys)), "b": list(range(4))}, "margins": margins, "max_rows": 1}
+    table = pl.DataFrame(
+        {"user": np.arange(ROWS), "a": DRAW.integers(0, keys, ROWS), "b": DRAW.integers(0, 4, ROWS)}
+    )
+    asked = {
+        "keys": {"a": list(range(keys)), "b": list(range(4))},
+        "margins": margins,
+        "max_rows": 1,
+    }
     plain = lambda: table.lazy().group_by("a", "b").len().collect().pivot("b", index="a")  # noqa: E731
     return typed(lambda: private(table).crosstab("a", "b", **asked)), plain
 
@@ -152,9 +192,17 @@ def of_crosstab(keys: int, margins: Any) -> Sized:
 def of_tree(leaves: int, levels: int) -> Sized:
     """A hierarchy of 2**k leaves, whose levels are the first bits of a leaf."""
     bits = leaves.bit_length() - 1
-    keys = [tuple(leaf >> bits - bits * (level + 1) // levels for level in range(levels)) for leaf in range(leaves)]
-    names, rows = [f"l{level}" for level in range(levels)], np.array(keys)[DRAW.integers(0, leaves, ROWS)]
-    table = pl.DataFrame({"user": np.arange(ROWS), **{name: rows[:, i] for i, name in enumerate(names)}})
+    keys = [
+        tuple(leaf >> bits - bits * (level + 1) // levels for level in range(levels))
+        for leaf in range(leaves)
+    ]
+    names, rows = (
+        [f"l{level}" for level in range(levels)],
+        np.array(keys)[DRAW.integers(0, leaves, ROWS)],
+    )
+    table = pl.DataFrame(
+        {"user": np.arange(ROWS), **{name: rows[:, i] for i, name in enumerate(names)}}
+    )
     plain = lambda: [table.lazy().group_by(names[: i + 1]).len().collect() for i in range(levels)]  # noqa: E731
     return typed(lambda: private(table).hierarchy(names, keys=keys, max_rows=1)), plain
 
@@ -162,13 +210,16 @@ def of_tree(leaves: int, levels: int) -> Sized:
 def of_listed_values(number: int, column: str) -> Sized:
     values = [BASE.schema[column].to_python()(value) for value in range(number)]
     ask = lambda: private(BASE).filter(dp.col(column).is_in(values)).sum("x", **COMMON)  # noqa: E731
-    return typed(ask), lambda: BASE.lazy().filter(pl.col(column).is_in(values)).select(pl.col("x").sum()).collect()
+    return typed(
+        ask
+    ), lambda: BASE.lazy().filter(pl.col(column).is_in(values)).select(pl.col("x").sum()).collect()
 
 
 def of_replaced(values: int) -> Sized:
     said = {str(value): str(value % 7) for value in range(values)}
     seven = {"keys": sorted(set(said.values())), "max_rows": 2}
-    ask = lambda: private(BASE).with_columns(y=dp.col("t").replace(said)).group_by("y", **seven).count()  # noqa: E731
+    replaced = dp.col("t").replace(said)
+    ask = lambda: private(BASE).with_columns(y=replaced).group_by("y", **seven).count()  # noqa: E731
     return typed(ask), lambda: BASE.lazy().group_by(pl.col("t").replace(said)).len().collect()
 
 
@@ -186,7 +237,11 @@ def of_branches(number: int) -> Sized:
 def of_keys(number: int, columns: tuple[str, ...]) -> Sized:
     """Listed keys: whole numbers, texts, or pairs of both."""
     made = {"k": list(range(number)), "t": [str(i) for i in range(number)]}
-    keys = made[columns[0]] if len(columns) == 1 else list(zip(*(made[name] for name in columns), strict=True))
+    keys = (
+        made[columns[0]]
+        if len(columns) == 1
+        else list(zip(*(made[name] for name in columns), strict=True))
+    )
     numbers = {"n": dp.count(), "m": dp.mean("x", bounds=(-3, 3))}
     ask = lambda: private(BASE).group_by(*columns, keys=keys, max_rows=2).agg(**numbers)  # noqa: E731
     listed = pl.LazyFrame({name: made[name] for name in columns})
@@ -203,12 +258,16 @@ def of_questions(number: int, *, tables: bool = False) -> Sized:
     of = [BASE.slice(1000 * i, 1000) if tables else BASE for i in range(number)]
     frames = [dp.protect(table, unit="user", budget=budget) for table in of]
     asked = [frame.filter(dp.col("k") > i).sum("x", **COMMON) for i, frame in enumerate(frames)]
-    plain = [table.lazy().filter(pl.col("k") > i).select(pl.col("x").sum()) for i, table in enumerate(of)]
+    plain = [
+        table.lazy().filter(pl.col("k") > i).select(pl.col("x").sum()) for i, table in enumerate(of)
+    ]
     return lambda: budget.plan(asked, epsilon=1).release(), lambda: pl.collect_all(plain)
 
 
 def of_unused_columns(number: int, kind: str) -> Sized:
-    table = pl.DataFrame({"user": np.arange(2000) // 2, **{f"c{i}": np.zeros(2000) for i in range(number)}})
+    table = pl.DataFrame(
+        {"user": np.arange(2000) // 2, **{f"c{i}": np.zeros(2000) for i in range(number)}}
+    )
     brought: Any = table.to_pandas() if kind == "pandas" else table
     plain = lambda: table.lazy().filter(pl.col("c1") >= 0).select(pl.col("c0").sum()).collect()  # noqa: E731
     return typed(lambda: private(brought).filter(dp.col("c1") >= 0).sum("c0", **COMMON)), plain
@@ -217,7 +276,9 @@ def of_unused_columns(number: int, kind: str) -> Sized:
 def of_statistics(columns: int) -> Sized:
     """Five statistics of each column."""
     names = [f"c{i}" for i in range(columns)]
-    table = pl.DataFrame({"user": np.arange(2000) // 2, **{name: DRAW.normal(size=2000) for name in names}})
+    table = pl.DataFrame(
+        {"user": np.arange(2000) // 2, **{name: DRAW.normal(size=2000) for name in names}}
+    )
     made: list[Callable[[str], Any]] = [
         lambda name: dp.mean(name, bounds=(-3, 3)),
         lambda name: dp.var(name, bounds=(-3, 3)),
@@ -230,9 +291,16 @@ def of_statistics(columns: int) -> Sized:
 
 
 def of_features(number: int) -> Sized:
-    table, sums_of = WIDE.select("user", *(pl.col(f"f{i % 9}").alias(f"c{i}") for i in range(number))), range(number)
+    table, sums_of = (
+        WIDE.select("user", *(pl.col(f"f{i % 9}").alias(f"c{i}") for i in range(number))),
+        range(number),
+    )
     features = {f"c{i}": dp.sum(f"c{i}", bounds=(-3, 3)) for i in sums_of}
-    asked = private(table).per_unit(**features).agg(**{f"c{i}": dp.mean(f"c{i}", bounds=(-3, 3)) for i in sums_of})
+    asked = (
+        private(table)
+        .per_unit(**features)
+        .agg(**{f"c{i}": dp.mean(f"c{i}", bounds=(-3, 3)) for i in sums_of})
+    )
     return released(asked), None
 
 
@@ -240,7 +308,11 @@ def of_charges(number: int, *, durable: bool) -> Sized:
     def charged() -> None:
         with TemporaryDirectory() as folder:
             said: dict[str, Any] = {"epsilon": 1e6}
-            budget = dp.Ledger(f"{folder}/a.sqlite").budget("s", **said) if durable else dp.Budget(**said)
+            budget = (
+                dp.Ledger(f"{folder}/a.sqlite").budget("s", **said)
+                if durable
+                else dp.Budget(**said)
+            )
             asked = dp.protect(WIDE, unit="user", budget=budget).count_units()
             for _ in range(number):
                 asked.release(epsilon=1)
@@ -252,7 +324,10 @@ def of_charges(number: int, *, durable: bool) -> Sized:
 def of_allowances(number: int) -> Sized:
     def allocated() -> list[str]:
         budget = dp.Budget(epsilon=1e6)
-        return [str(budget.allocate(nights=3, epsilon=1, name=f"a{i}", start="2026-01-01")) for i in range(number)]
+        return [
+            str(budget.allocate(nights=3, epsilon=1, name=f"a{i}", start="2026-01-01"))
+            for i in range(number)
+        ]
 
     return allocated, None
 
@@ -271,7 +346,9 @@ def of_nights(number: int) -> Sized:
 
 
 def of_groups_shown(groups: int, what: Callable[[Any], object]) -> Sized:
-    """What is done with a released table; intervals that are kept with its numbers are forgotten first."""
+    """What is done with a released table; intervals that are kept with
+    its numbers are forgotten first.
+    """
     table = pl.DataFrame({"user": np.arange(20_000), "k": DRAW.integers(0, groups, 20_000)})
     table = table.with_columns(x=pl.Series(DRAW.normal(size=20_000)))
     asked = private(table).group_by("k", keys=list(range(groups)), max_rows=1)
@@ -292,10 +369,11 @@ SHOWN: dict[str, Callable[[Any], object]] = {
 
 
 def databases() -> dict[str, Any]:
-    """The wide table in DuckDB, Dask, and through Ibis in DuckDB, SQLite, DataFusion and PostgreSQL.
+    """The wide table in DuckDB, Dask, and through Ibis in DuckDB,
+    SQLite, DataFusion and PostgreSQL.
 
-    PostgreSQL is measured where GROWTH_POSTGRES has the name of a database, for whose server PGHOST and PGUSER stand.
-    Its own processor time is not counted: only that of this process.
+    PostgreSQL is measured where GROWTH_POSTGRES has the name of a database, for whose server PGHOST
+    and PGUSER stand. Its own processor time is not counted: only that of this process.
     """
     import dask
     import dask.dataframe
@@ -303,13 +381,18 @@ def databases() -> dict[str, Any]:
     import duckdb
     import ibis
 
-    context, connection, through = datafusion.SessionContext(), duckdb.connect(), ibis.duckdb.connect()
+    context, connection, through = (
+        datafusion.SessionContext(),
+        duckdb.connect(),
+        ibis.duckdb.connect(),
+    )
     context.register_record_batches("wide", [WIDE.to_arrow().to_batches()])
     for held in (connection, through.con):
         held.register("brought", WIDE.to_arrow())
         held.execute("CREATE TABLE wide AS SELECT * FROM brought")
     columns = ", ".join(
-        f'"{name}" {"DOUBLE PRECISION" if dtype.is_float() else "BIGINT"}' for name, dtype in WIDE.schema.items()
+        f'"{name}" {"DOUBLE PRECISION" if dtype.is_float() else "BIGINT"}'
+        for name, dtype in WIDE.schema.items()
     )
     sqlite = ibis.sqlite.connect()
     sqlite.con.execute(f"CREATE TABLE wide ({columns})")
@@ -359,7 +442,11 @@ def sizes() -> Iterator[tuple[str, int, Callable[[int], Sized]]]:
     yield "levels of a hierarchy", 3, lambda n: of_tree(256, n)
     yield "leaves of a hierarchy", 512, lambda n: of_tree(n, 3)
     for column in ("k", "t"):
-        yield f"values of is_in, {BASE.schema[column]}", 10_000, partial(of_listed_values, column=column)
+        yield (
+            f"values of is_in, {BASE.schema[column]}",
+            10_000,
+            partial(of_listed_values, column=column),
+        )
     yield "values of replace", 250, of_replaced
     yield "branches of when", 25, of_branches
     for columns in (("k",), ("t",), ("k", "t")):
@@ -379,7 +466,11 @@ def sizes() -> Iterator[tuple[str, int, Callable[[int], Sized]]]:
     yield "allowances", 25, of_allowances
     yield "nights of a series", 15, of_nights
     for verb, what in SHOWN.items():
-        yield f"groups, {verb}", 5 if verb == "compare" else 1000, partial(of_groups_shown, what=what)
+        yield (
+            f"groups, {verb}",
+            5 if verb == "compare" else 1000,
+            partial(of_groups_shown, what=what),
+        )
     for engine, table in databases().items():
         for name, step in STEPS.items():
             yield f"steps on {engine}, {name}", 25, partial(of_steps, step=step, table=table)
@@ -394,6 +485,15 @@ def doubled(words: Sequence[str]) -> None:
             continue
         measured = [least(Case("", 0, *sized(start * times), runs=3)) for times in (1, 2, 4)]
         ours, plain = ([one[side] for one in measured] for side in (0, 1))
-        ratios = [f"{times[i] / times[0]:.1f}" if times[0] else "" for times in (ours, plain) for i in (1, 2)]
-        mark = " ←" if ours[2] > 6 * ours[0] and (not plain[0] or ours[2] / ours[0] > 1.5 * plain[2] / plain[0]) else ""
+        ratios = [
+            f"{times[i] / times[0]:.1f}" if times[0] else ""
+            for times in (ours, plain)
+            for i in (1, 2)
+        ]
+        mark = (
+            " ←"
+            if ours[2] > 6 * ours[0]
+            and (not plain[0] or ours[2] / ours[0] > 1.5 * plain[2] / plain[0])
+            else ""
+        )
         print(f"| {name} | {start:,} | {ours[0]:.3f} | {' | '.join(ratios)}{mark} |", flush=True)

@@ -1,6 +1,8 @@
-"""What a user waits for: importing dpframe, and one bounded sum on 10,000 rows, beside the same sum in plain Polars.
+"""What a user waits for: importing dpframe, and one bounded sum on 10,000 rows,
+beside the same sum in plain Polars.
 
-Prints medians over runs in one process (import: over fresh processes). Figures depend on the machine; ratios less so.
+Prints medians over runs in one process (import: over fresh processes). Figures depend on the
+machine; ratios less so.
 """
 
 from __future__ import annotations
@@ -11,7 +13,10 @@ import sys
 import time
 
 RUNS = 60
-IMPORT = "import time, pandas, polars; t = time.perf_counter(); import dpframe; print(time.perf_counter() - t)"
+IMPORT = (
+    "import time, pandas, polars; t = time.perf_counter(); import dpframe; "
+    "print(time.perf_counter() - t)"
+)
 
 
 def median_ms(call) -> float:
@@ -35,22 +40,32 @@ def main() -> None:
     from dpframe import engine
 
     draw = np.random.default_rng(1)
-    polars = pl.DataFrame({"id": draw.integers(0, 2000, 10_000), "spend": draw.uniform(0, 150, 10_000)})
+    polars = pl.DataFrame(
+        {"id": draw.integers(0, 2000, 10_000), "spend": draw.uniform(0, 150, 10_000)}
+    )
     for kind, table in (("Polars", polars), ("pandas", polars.to_pandas())):
         budget = dp.Budget(epsilon=1e9)
 
         def ask(table=table, budget=budget):
-            return table.dp(unit="id", budget=budget).clip("spend", 0, 100).sum("spend", max_rows=20)
+            return (
+                table.dp(unit="id", budget=budget).clip("spend", 0, 100).sum("spend", max_rows=20)
+            )
 
         query = ask()
         whole = median_ms(lambda ask=ask: ask().release(epsilon=0.1))
         reading = median_ms(lambda query=query: engine.totals(query._question, 1))
         checking = median_ms(lambda query=query: engine.validate(query._question))
-        print(f"{kind}: protect, clip, sum, release on 10,000 rows: {whole:.1f} ms; "
-              f"of it the engine on the rows {reading:.1f} ms, on the empty table {checking:.1f} ms")  # fmt: skip
+        print(
+            f"{kind}: protect, clip, sum, release on 10,000 rows: {whole:.1f} ms; of it the "
+            f"engine on the rows {reading:.1f} ms, on the empty table {checking:.1f} ms"
+        )
     plain = median_ms(
         lambda: (
-            polars.lazy().group_by("id").agg(pl.col("spend").clip(0, 100).sum()).select(pl.col("spend").sum()).collect()
+            polars.lazy()
+            .group_by("id")
+            .agg(pl.col("spend").clip(0, 100).sum())
+            .select(pl.col("spend").sum())
+            .collect()
         )
     )
     print(f"the same two-level sum in plain Polars: {plain:.1f} ms")

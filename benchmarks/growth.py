@@ -1,16 +1,18 @@
-"""How the cost of a release grows, beside the plain query of the engine that enforces the limits of the release.
+"""How the cost of a release grows, beside the plain query of the engine that
+enforces the limits of the release.
 
-    python benchmarks/growth.py                      # every case: some ten minutes on two cores
-    python benchmarks/growth.py --only median keys   # the cases whose name has one of these words
-    python benchmarks/growth.py --doubled            # a table: each size, twice and four times as large
+    python benchmarks/growth.py # every case: some ten minutes on two cores python
+    benchmarks/growth.py --only median keys # the cases whose name has one of these words python
+    benchmarks/growth.py --doubled # a table: each size, twice and four times as large
 
-Prints one line for each case: the processor time of the plain query and of the release, their ratio, and the limit that
-the project sets itself. Both run in turns, and the least of several runs counts. Processor time adds up all threads, so
-it hardly depends on what else the machine does.
+Prints one line for each case: the processor time of the plain query and of the release, their
+ratio, and the limit that the project sets itself. Both run in turns, and the least of several runs
+counts. Processor time adds up all threads, so it hardly depends on what else the machine does.
 
-The plain query is what a user of the engine writes without dpframe, and without privacy, under the same limits: each
-unit keeps some of its groups, of each group some of its rows, and the rest is added up. A query without limits is
-cheaper, and no bound holds for it. Where no plain query exists (a report, a Parquet file), the limit is in seconds.
+The plain query is what a user of the engine writes without dpframe, and without privacy, under the
+same limits: each unit keeps some of its groups, of each group some of its rows, and the rest is
+added up. A query without limits is cheaper, and no bound holds for it. Where no plain query exists
+(a report, a Parquet file), the limit is in seconds.
 
 The table of growth says what the size of a question costs: see `doubled.py`.
 """
@@ -42,7 +44,9 @@ DRAW = np.random.default_rng(1)
 
 @dataclass(frozen=True)
 class Case:
-    """A release, and what it is held against: the most times the plain query, or the most seconds."""
+    """A release, and what it is held against: the most times the
+    plain query, or the most seconds.
+    """
 
     name: str
     most: float
@@ -89,8 +93,14 @@ def first_rows(table: pl.DataFrame, value: pl.Expr) -> pl.LazyFrame:
 
 
 def sums(table: pl.DataFrame, *values: pl.Expr) -> pl.LazyFrame:
-    """Count and sums by group: of each person the groups that are kept, with rows weighted down to the limit."""
-    per_group = table.lazy().group_by("user", "shop").agg(pl.len().alias("n"), *(value.sum() for value in values))
+    """Count and sums by group: of each person the groups that are kept, with
+    rows weighted down to the limit.
+    """
+    per_group = (
+        table.lazy()
+        .group_by("user", "shop")
+        .agg(pl.len().alias("n"), *(value.sum() for value in values))
+    )
     weight = pl.min_horizontal("n", EACH) / pl.col("n")
     names = [value.meta.output_name() for value in values]
     kept = limited(per_group).with_columns(pl.col("n", *names) * weight)
@@ -138,7 +148,12 @@ def statistic_cases() -> Iterator[Case]:
     yield Case("n_unique, 250 rows a unit, 1,000 groups, 1e6 rows", 3, released(asked), different)
 
     def all_different() -> object:
-        rows = dense.lazy().select("user", "item").unique().filter(pl.int_range(pl.len()).over("user") < 100)
+        rows = (
+            dense.lazy()
+            .select("user", "item")
+            .unique()
+            .filter(pl.int_range(pl.len()).over("user") < 100)
+        )
         return rows.select(pl.col("item").n_unique()).collect()
 
     one = private(dense).agg(d=dp.n_unique("item"), max_rows=100)
@@ -170,7 +185,11 @@ def crosstab_cases() -> Iterator[Case]:
         def plain(table: pl.DataFrame = table) -> object:
             rows = table.lazy().filter(pl.int_range(pl.len()).over("user") < 5)
             cells = rows.group_by("a", "b").len().collect()
-            return cells.pivot("b", index="a", values="len"), cells.group_by("a").sum(), cells.group_by("b").sum()
+            return (
+                cells.pivot("b", index="a", values="len"),
+                cells.group_by("a").sum(),
+                cells.group_by("b").sum(),
+            )
 
         def published(asked: Any = asked) -> None:
             out = asked.release(epsilon=1)
@@ -181,7 +200,9 @@ def crosstab_cases() -> Iterator[Case]:
                 out.to_parquet(f"{folder}/t.parquet")
 
         if size == 300:
-            yield Case("crosstab 300 × 300 with measured margins, 1e6 rows", 5, released(asked), plain)
+            yield Case(
+                "crosstab 300 × 300 with measured margins, 1e6 rows", 5, released(asked), plain
+            )
         else:
             yield Case("crosstab 1,000 × 1,000, every step of publication", 10, published, runs=2)
 
@@ -189,12 +210,16 @@ def crosstab_cases() -> Iterator[Case]:
 def publication_cases() -> Iterator[Case]:
     """What is done with a released table of 100,000 groups."""
     groups = 10**5
-    asked = by_shop(visits(10**6, groups), groups).agg(n=dp.count(), spend=dp.mean("spend", bounds=BOUNDS))
+    asked = by_shop(visits(10**6, groups), groups).agg(
+        n=dp.count(), spend=dp.mean("spend", bounds=BOUNDS)
+    )
     out = asked.release(epsilon=1)
     folder = TemporaryDirectory()
 
     def step_of(step: Callable[[Any], object]) -> Callable[[], object]:
-        """A step on a release whose intervals nobody has asked for yet: they are kept with its numbers."""
+        """A step on a release whose intervals nobody has asked for yet:
+        they are kept with its numbers.
+        """
         return lambda: step(replace(out, _numbers=replace(out._numbers)))
 
     steps = {
@@ -213,14 +238,20 @@ def marginal_cases() -> Iterator[Case]:
         names = [f"c{i}" for i in range(columns)]
         cells = {name: DRAW.integers(0, 5, rows) for name in names}
         table = pl.DataFrame({"user": DRAW.integers(0, rows // 10, rows), **cells})
-        asked = private(table).marginals(names, keys={n: list(range(5)) for n in names}, workload="3-way", max_rows=5)
+        asked = private(table).marginals(
+            names, keys={n: list(range(5)) for n in names}, workload="3-way", max_rows=5
+        )
 
         def plain(table: pl.DataFrame = table, names: list[str] = names) -> object:
             rows = table.lazy().filter(pl.int_range(pl.len()).over("user") < 5).collect()
-            return pl.collect_all([rows.lazy().group_by(three).len() for three in combinations(names, 3)])
+            return pl.collect_all(
+                [rows.lazy().group_by(three).len() for three in combinations(names, 3)]
+            )
 
         release = lambda asked=asked: asked.release(epsilon=1, delta=1e-9)  # noqa: E731
-        yield Case(f"3-way marginals of {columns} columns, {rows:.0e} rows", most, release, plain, 3)
+        yield Case(
+            f"3-way marginals of {columns} columns, {rows:.0e} rows", most, release, plain, 3
+        )
 
 
 def limit_cases() -> Iterator[Case]:
@@ -243,7 +274,13 @@ def limit_cases() -> Iterator[Case]:
     auto = by_shop(large, 1000, limits=dp.Auto()).agg(**totals)
     chosen = auto.release(epsilon=1)._statement["chosen"]["limits"]
     fixed = by_shop(large, 1000, **chosen).agg(**totals)
-    yield Case("dp.Auto beside the limits that it chose, 1,000 groups, 1e7 rows", 2, released(auto), released(fixed), 3)
+    yield Case(
+        "dp.Auto beside the limits that it chose, 1,000 groups, 1e7 rows",
+        2,
+        released(auto),
+        released(fixed),
+        3,
+    )
 
 
 CASES = {
@@ -261,7 +298,9 @@ CASES = {
 
 
 def least(case: Case) -> tuple[float, float | None]:
-    """Seconds of processor time of the release, and of the plain query: each the least of the runs, taken in turns."""
+    """Seconds of processor time of the release, and of the plain query:
+    each the least of the runs, taken in turns.
+    """
     calls = [case.release, *([case.plain] if case.plain else [])]
     used = [[] for _ in calls]  # type: list[list[float]]
     for _ in range(case.runs):
@@ -277,9 +316,15 @@ def line(case: Case) -> str:
     """The line that is printed of a case."""
     ours, plain = least(case)
     if plain is None:
-        return f"{case.name:64} {'':>10} {ours:9.3f} s {ours:7.2f} s of {case.most:g} s{flag(ours, case.most)}"
+        return (
+            f"{case.name:64} {'':>10} {ours:9.3f} s {ours:7.2f} s of {case.most:g} "
+            f"s{flag(ours, case.most)}"
+        )
     ratio = ours / plain
-    return f"{case.name:64} {plain:9.3f}s {ours:9.3f} s {ratio:7.2f} × of {case.most:g} ×{flag(ratio, case.most)}"
+    return (
+        f"{case.name:64} {plain:9.3f}s {ours:9.3f} s {ratio:7.2f} × of {case.most:g} "
+        f"×{flag(ratio, case.most)}"
+    )
 
 
 def flag(value: float, most: float) -> str:
@@ -288,13 +333,21 @@ def flag(value: float, most: float) -> str:
 
 
 def memory(entry: str) -> float:
-    """Resident memory of this process on Linux, in MiB: now ("VmRSS") or at most since the last reset ("VmHWM")."""
-    (number,) = (row.split()[1] for row in Path("/proc/self/status").read_text().splitlines() if row.startswith(entry))
+    """Resident memory of this process on Linux, in MiB:
+    now ("VmRSS") or at most since the last reset ("VmHWM").
+    """
+    (number,) = (
+        row.split()[1]
+        for row in Path("/proc/self/status").read_text().splitlines()
+        if row.startswith(entry)
+    )
     return int(number) / 2**10
 
 
 def memory_of_medians() -> None:
-    """In a process of its own: the memory that 10,000 medians take on top of the table and what is imported."""
+    """In a process of its own: the memory that 10,000 medians take on top of
+    the table and what is imported.
+    """
     small = by_shop(visits(1000, 10), 10).agg(m=dp.median("spend", bounds=BOUNDS))
     small.release(epsilon=1)
     asked = by_shop(visits(10**6, 10_000), 10_000).agg(m=dp.median("spend", bounds=BOUNDS))
@@ -306,8 +359,12 @@ def memory_of_medians() -> None:
 
 def main() -> None:
     """Measure the cases that were asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", default=[""], help="words that the names of cases contain")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--only", nargs="+", default=[""], help="words that the names of cases contain"
+    )
     parser.add_argument("--doubled", action="store_true", help="print the table of growth")
     parser.add_argument("--memory", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -329,7 +386,10 @@ def main() -> None:
     if any(word in "median" for word in options.only):
         command = [sys.executable, str(Path(__file__)), "--memory"]
         used = float(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
-        print(f"{'memory of 10,000 medians, beside the table':64} {'':>10} {used:7.0f} MiB of 150 MiB{flag(used, 150)}")
+        print(
+            f"{'memory of 10,000 medians, beside the table':64} {'':>10} {used:7.0f} MiB of 150 "
+            f"MiB{flag(used, 150)}"
+        )
 
 
 if __name__ == "__main__":

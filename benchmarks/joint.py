@@ -1,11 +1,12 @@
-"""Errors where numbers of a release share a price or a noise, beside the same release with the price divided.
+"""Errors where numbers of a release share a price or a noise, beside the same
+release with the price divided.
 
     python benchmarks/joint.py                # some minutes
     python benchmarks/joint.py --releases 2000
 
-Both are measured in one run, in turns: root of the mean squared error against the totals under the same limits. The
-division of the price is that of `release.pricing.allocation` without `measured_together`, and of questions without
-sums that follow from a mean.
+Both are measured in one run, in turns: root of the mean squared error against the totals under the
+same limits. The division of the price is that of `release.pricing.allocation` without
+`measured_together`, and of questions without sums that follow from a mean.
 """
 
 from __future__ import annotations
@@ -44,9 +45,13 @@ def cases():
     earners = panel.dp(budget=budget, **limits)
     listed = panel.dp(budget=budget, max_groups=2, keys={"occupation": ["blue", "white"]}, **limits)
     rng = np.random.default_rng(0)
-    people = pl.DataFrame({"id": range(200), "g": rng.integers(0, 3, 200), "x": rng.uniform(20, 80, 200)})
+    people = pl.DataFrame(
+        {"id": range(200), "g": rng.integers(0, 3, 200), "x": rng.uniform(20, 80, 200)}
+    )
     one_row = {"unit": "id", "budget": budget, "max_rows": 1}
-    three, hundred = (table.dp(bounds={"x": (0, 100)}, **one_row) for table in (people, people[:100]))
+    three, hundred = (
+        table.dp(bounds={"x": (0, 100)}, **one_row) for table in (people, people[:100])
+    )
     names = [f"x{i}" for i in range(10)]
     wide = pl.DataFrame({"id": range(2000), **{name: rng.uniform(0, 1, 2000) for name in names}})
     noise = pl.Series(rng.normal(0, 0.1, 2000).clip(-0.2, 0.2) + 0.45)
@@ -62,8 +67,16 @@ def cases():
     known = listed.drop_nulls("wage").group_by("occupation")
     yield f"{by_occupation}, drop_nulls", lambda: known.agg(n=n, wage=mean), ["n", "wage"]
     groups = three.group_by("g", keys=[0, 1, 2])
-    yield "n and mean in three groups of 200 people", lambda: groups.agg(n=n, x=dp.mean("x")), ["n", "x"]
-    yield "sum and mean of the wage", lambda: earners.agg(total=dp.sum("wage"), wage=mean), ["total", "wage"]
+    yield (
+        "n and mean in three groups of 200 people",
+        lambda: groups.agg(n=n, x=dp.mean("x")),
+        ["n", "x"],
+    )
+    yield (
+        "sum and mean of the wage",
+        lambda: earners.agg(total=dp.sum("wage"), wage=mean),
+        ["total", "wage"],
+    )
     yield (
         "n, mean and median of 100 people",
         lambda: hundred.agg(n=n, mean=dp.mean("x"), median=dp.median("x")),
@@ -72,7 +85,11 @@ def cases():
     yield "n and the sum of the wage", lambda: earners.agg(n=n, s=dp.sum("wage")), ["n", "s"]
     for number in (2, 5, 10):
         asked = {name: dp.sum(name) for name in names[:number]}
-        yield f"{number} sums of values up to 1", lambda asked=asked: columns.agg(**asked), [(*asked,)]
+        yield (
+            f"{number} sums of values up to 1",
+            lambda asked=asked: columns.agg(**asked),
+            [(*asked,)],
+        )
     for number in (2, 5):
         asked = {name: dp.mean(name) for name in names[:number]}
         yield f"n and {number} means", lambda asked=asked: columns.agg(n=n, **asked), ["n", "x0"]
@@ -94,7 +111,9 @@ def values(ask, columns, epsilon=1.0):
 
 
 def laws(ask):
-    """Standard deviations of the noise of totals, by the names of their columns; of a slope, of its input's sum."""
+    """Standard deviations of the noise of totals, by the names of their columns;
+    of a slope, of its input's sum.
+    """
     query = ask()
     plan = read_price(Terms.EPSILON, epsilon=1).plan(getattr(query, "_query", query)._question)
     return {n.allotment.names[0]: float(n.deviation) for n in plan.noises if n.adds}
@@ -108,7 +127,10 @@ def main():
     arguments = reader.parse_args()
     number = arguments.releases
     warnings.simplefilter("ignore", dp.errors.DpFrameWarning)
-    print(f"{'question':54} {'column':6} {'divided':>9} {'together':>9} {'ratio':>13} {'law, divided':>12} {'law':>8}")
+    print(
+        f"{'question':54} {'column':6} {'divided':>9} {'together':>9} {'ratio':>13} "
+        f"{'law, divided':>12} {'law':>8}"
+    )
     for name, ask, columns in cases():
         if arguments.only not in name:
             continue
@@ -123,9 +145,15 @@ def main():
                     squares[apart].append([np.nanmean((one - true) ** 2) for one, true in pairs])
         before, after = (np.array(squares[apart]) for apart in (True, False))
         errors = [np.sqrt(np.nanmean(some, axis=0)) for some in (before, after)]
-        spread = [np.nanstd(some, axis=0) / np.nanmean(some, axis=0) / 2 / number**0.5 for some in (before, after)]
+        spread = [
+            np.nanstd(some, axis=0) / np.nanmean(some, axis=0) / 2 / number**0.5
+            for some in (before, after)
+        ]
         for at, column in enumerate(columns):
-            (old, new), off = (error[at] for error in errors), np.hypot(*(part[at] for part in spread))
+            (old, new), off = (
+                (error[at] for error in errors),
+                np.hypot(*(part[at] for part in spread)),
+            )
             word, first = (column, column) if isinstance(column, str) else ("one", column[0])
             by_law = " ".join(f"{some[first]:10.4g}" for some in law if first in some)
             figures = f"{old:9.3g} {new:9.3g} {new / old:6.2f} ± {off * new / old:.2f}"

@@ -1,15 +1,20 @@
-"""How many keys that nobody listed come out, at ε = 1 and δ = 1e-5, of Zipf words and of real panels.
+"""How many keys that nobody listed come out, at ε = 1 and δ = 1e-5, of
+Zipf words and of real panels.
 
 Printed for each table, each the mean of some releases:
 
 - the rule with a typed limit, at the max_groups that is best in hindsight, and this limit;
-- one round: each unit spreads a weight of length 1 over its keys, once (weighted Gaussian, arXiv:2002.09745);
-- three rounds at prices 1 : 9 : 81, each with a threshold on its own noisy weights (DP-SIPS, arXiv:2301.01998);
-- eight rounds that add up, as released without a limit: the share of the best limit's keys is printed behind;
+- one round: each unit spreads a weight of length 1 over its keys, once (weighted Gaussian,
+  arXiv:2002.09745);
+- three rounds at prices 1 : 9 : 81, each with a threshold on its own noisy weights (DP-SIPS,
+  arXiv:2301.01998);
+- eight rounds that add up, as released without a limit: the share of the best limit's keys is
+  printed behind;
 - eight rounds that add up, where a unit keeps at most 2, 4, 8 and 30 keys.
 
-The second, the third and the last are played here with floating-point noise, as a yardstick; nothing of them is
-released. The last tells what a typed max_groups would bring if its keys were found in rounds.
+The second, the third and the last are played here with floating-point noise, as a yardstick;
+nothing of them is released. The last tells what a typed max_groups would bring if its keys were
+found in rounds.
 
     python benchmarks/keys.py FOLDER     # where benchmarks/compare/panels.py wrote its tables
 """
@@ -34,7 +39,9 @@ TYPED, BLOCKS, ONE = (2, 4, 8, 30), 8, 2**20
 
 
 def zipf(people: int, words: float, values: int = 20_000) -> pl.DataFrame:
-    """People with a Poisson number of words each, of which the r-th has a share proportional to 1/r."""
+    """People with a Poisson number of words each, of which the r-th
+    has a share proportional to 1/r.
+    """
     draw = np.random.default_rng(1)
     shares = 1 / np.arange(1, values + 1)
     sizes = np.maximum(draw.poisson(words, people), 1)
@@ -46,7 +53,11 @@ def zipf(people: int, words: float, values: int = 20_000) -> pl.DataFrame:
 def tables(folder: Path) -> dict[str, pl.DataFrame]:
     named = {f"Zipf, 20,000 people, {words:g} words": zipf(20_000, words) for words in (2, 4, 10)}
     for panel in json.loads((folder / "panels.json").read_text()):
-        rows = pl.read_csv(folder / f"{panel['name']}.csv", columns=["unit", "key", "grp"], infer_schema_length=None)
+        rows = pl.read_csv(
+            folder / f"{panel['name']}.csv",
+            columns=["unit", "key", "grp"],
+            infer_schema_length=None,
+        )
         rows = rows.with_columns(pl.col("key", "grp").cast(pl.String))
         named[panel["name"]] = rows.select("unit", "key")
         named[f"{panel['name']}, grp"] = rows.select("unit", key="grp")
@@ -58,7 +69,11 @@ def released(rows: pl.DataFrame, releases: int, **limits: int) -> float:
         warnings.simplefilter("ignore")
         frame = rows.dp(unit="unit", budget=dp.Budget(epsilon=10**6, delta=0.5))
         query = frame.group_by("key", **limits).keys()
-        return float(np.mean([query.release(epsilon=EPSILON, delta=DELTA).table.height for _ in range(releases)]))
+        return float(
+            np.mean(
+                [query.release(epsilon=EPSILON, delta=DELTA).table.height for _ in range(releases)]
+            )
+        )
 
 
 def best_limit(rows: pl.DataFrame) -> tuple[float, int]:
@@ -66,8 +81,12 @@ def best_limit(rows: pl.DataFrame) -> tuple[float, int]:
     return released(rows, RELEASES, max_groups=limit), limit
 
 
-def capped(rows: pl.DataFrame, most: int, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Units and keys, of which a unit keeps at most so many: the first in the order of its block of units."""
+def capped(
+    rows: pl.DataFrame, most: int, draw: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Units and keys, of which a unit keeps at most so many:
+    the first in the order of its block of units.
+    """
     pairs = rows.unique()
     units, keys = (pairs[name].rank("dense").to_numpy() - 1 for name in ("unit", "key"))
     orders, block = draw.random((BLOCKS, keys.max() + 1)), draw.integers(0, BLOCKS, units.max() + 1)
@@ -95,14 +114,17 @@ def added_up(rows: pl.DataFrame, most: int, draw: np.random.Generator) -> int:
 
 
 def played(rows: pl.DataFrame, prices: tuple[int, ...], draw: np.random.Generator) -> int:
-    """Keys of rounds that stand alone: the noise has half of δ, and each threshold its part of the other half."""
+    """Keys of rounds that stand alone: the noise has half of δ, and each
+    threshold its part of the other half.
+    """
     units, keys = capped(rows, MOST, draw)
     live, out = np.ones(keys.max() + 1, bool), 0
     for price in prices:
         part = price / sum(prices)
         sigma = calibration.gaussian_scale(1, EPSILON, DELTA / 2) / math.sqrt(part)
         reach = max(
-            1 / math.sqrt(t) + calibration.threshold(part * DELTA / 2, t, "gaussian", sigma * 1000) / 1000
+            1 / math.sqrt(t)
+            + calibration.threshold(part * DELTA / 2, t, "gaussian", sigma * 1000) / 1000
             for t in (1, 2, 5, 20, MOST)
         )
         stay = live[keys]
@@ -116,12 +138,19 @@ def played(rows: pl.DataFrame, prices: tuple[int, ...], draw: np.random.Generato
 
 def main() -> None:
     draw = np.random.default_rng(2)
-    print("table: units, keys; best limit (max_groups), one round, DP-SIPS, dpframe without a limit, ratio; typed")
+    print(
+        "table: units, keys; best limit (max_groups), one round, DP-SIPS, dpframe without a "
+        "limit, ratio; typed"
+    )
     for name, rows in tables(Path(sys.argv[1])).items():
         today, limit = best_limit(rows)
-        once, sips = (np.mean([played(rows, p, draw) for _ in range(RELEASES)]) for p in ((1,), (1, 9, 81)))
+        once, sips = (
+            np.mean([played(rows, p, draw) for _ in range(RELEASES)]) for p in ((1,), (1, 9, 81))
+        )
         ours = released(rows, RELEASES)
-        typed = ", ".join(f"{np.mean([added_up(rows, m, draw) for _ in range(RELEASES)]):g} ({m})" for m in TYPED)
+        typed = ", ".join(
+            f"{np.mean([added_up(rows, m, draw) for _ in range(RELEASES)]):g} ({m})" for m in TYPED
+        )
         sizes = f"{rows['unit'].n_unique()}, {rows['key'].n_unique()}"
         figures = f"{today:g} ({limit}), {once:g}, {sips:g}, {ours:g}, {ours / today:.2f}; {typed}"
         print(f"{name}: {sizes}; {figures}", flush=True)

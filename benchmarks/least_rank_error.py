@@ -1,10 +1,12 @@
-"""The least rank error that any choice of a median can have, by a linear program over all choices of few cells.
+"""The least rank error that any choice of a median can have, by a linear program
+over all choices of few cells.
 
-A table is up to so many people in a few cells. A choice gives each table a probability of each cell; it is ε-private
-where one person more or less moves each by at most a factor e^ε. Of all choices that have no more error than
-permute-and-flip in any table, the program finds the one with the least error, relative to it, over tables of a number
-of people who are in any cell alike. Tables from `people - more` to `people + more` people are held against each other,
-so what is printed is a lower bound. With the cells their number grows fast: six cells take a minute.
+A table is up to so many people in a few cells. A choice gives each table a probability of each
+cell; it is ε-private where one person more or less moves each by at most a factor e^ε. Of all
+choices that have no more error than permute-and-flip in any table, the program finds the one with
+the least error, relative to it, over tables of a number of people who are in any cell alike. Tables
+from `people - more` to `people + more` people are held against each other, so what is printed is a
+lower bound. With the cells their number grows fast: six cells take a minute.
 
     python benchmarks/least_rank_error.py [cells people more epsilon]
 """
@@ -41,9 +43,13 @@ def permute_and_flip(errors: np.ndarray, epsilon: float) -> np.ndarray:
 
 
 def least(cells: int, people: int, more: int, epsilon: float) -> tuple[float, float]:
-    """Mean ratios of errors to those of permute-and-flip: of the best choice, and of the exponential mechanism."""
+    """Mean ratios of errors to those of permute-and-flip:
+    of the best choice, and of the exponential mechanism.
+    """
     sizes = range(max(people - more, 0), people + more + 1)
-    tables = [table for size in sizes for table in combinations_with_replacement(range(cells), size)]
+    tables = [
+        table for size in sizes for table in combinations_with_replacement(range(cells), size)
+    ]
     place = {table: number for number, table in enumerate(tables)}
     errors = np.array([rank_errors(table, cells) for table in tables])
     usual = np.sum(permute_and_flip(errors, epsilon) * errors, axis=1)
@@ -56,9 +62,15 @@ def least(cells: int, people: int, more: int, epsilon: float) -> tuple[float, fl
         for cell in range(cells)
     ]
     one, other = np.array(pairs).T
-    first, second, row = np.concatenate([one, other]), np.concatenate([other, one]), np.arange(2 * len(pairs))
+    first, second, row = (
+        np.concatenate([one, other]),
+        np.concatenate([other, one]),
+        np.arange(2 * len(pairs)),
+    )
     factors = np.concatenate([np.ones(len(row)), np.full(len(row), -math.exp(epsilon))])
-    private = coo_matrix((factors, (np.tile(row, 2), np.concatenate([first, second]))), (len(row), errors.size))
+    private = coo_matrix(
+        (factors, (np.tile(row, 2), np.concatenate([first, second]))), (len(row), errors.size)
+    )
     owner, each = np.repeat(np.arange(len(tables)), cells), np.arange(errors.size)
     no_worse = coo_matrix((errors.ravel(), (owner, each)))
     weights = likely / np.maximum(usual, 1e-9)
@@ -85,7 +97,12 @@ def _likely(table: Cells, cells: int) -> float:
 if __name__ == "__main__":
     asked = sys.argv[1:]
     cases = [(int(asked[0]), int(asked[1]), int(asked[2]), float(asked[3]))] if asked else CASES
-    print("| cells | people | ε | least possible | exponential mechanism |\n|---:|---:|---:|---:|---:|")
+    print(
+        "| cells | people | ε | least possible | exponential mechanism "
+        "|\n|---:|---:|---:|---:|---:|"
+    )
     for case in cases:
         best, exponential = least(*case)
-        print(f"| {case[0]} | {case[1]} | {case[3]:g} | {best:.2f} | {exponential:.2f} |", flush=True)
+        print(
+            f"| {case[0]} | {case[1]} | {case[3]:g} | {best:.2f} | {exponential:.2f} |", flush=True
+        )

@@ -1,11 +1,14 @@
-"""What a ledger costs: spends per second, the time that it adds to a release, the size of entries, and verification.
+"""What a ledger costs: spends per second, the time that it adds to a release, the
+size of entries, and verification.
 
     python benchmarks/ledger.py [--processes 32] [--spends 1000] [--postgres URL] [--capped]
     python benchmarks/ledger.py --entries 1000000 [--postgres URL]  # what so many entries cost
 
-Spends: every process charges one budget with mixed sizes. A spend is one locked, synced transaction that reads the
-budget, adds an entry and moves the budget on. Beside it stand bare synced SQLite transactions, each of which inserts a
-row. Releases: a grouped count and mean, in turn from a ledger and from a budget in memory, in processor time.
+Spends: every process charges one budget with mixed sizes. A spend is one locked, synced transaction
+        that reads the
+budget, adds an entry and moves the budget on. Beside it stand bare synced SQLite transactions, each
+of which inserts a row. Releases: a grouped count and mean, in turn from a ledger and from a budget
+in memory, in processor time.
 """
 
 import argparse
@@ -32,17 +35,22 @@ from dpframe.budget.entries import canonical, chained, texts_of
 
 SPENDERS = Path(__file__).parent.parent / "tests" / "budget" / "spenders.py"
 TARGET = 0.2  # of the bare rate
-ADDED, SIZE, VERIFIED = 3.0, 1500, 20_000  # milliseconds a release, characters an entry, entries a second
+# milliseconds a release, characters an entry, entries a second
+ADDED, SIZE, VERIFIED = 3.0, 1500, 20_000
 RELEASES = 1000
 
 
 def run(*arguments):
-    done = subprocess.run([sys.executable, SPENDERS, *map(str, arguments)], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, SPENDERS, *map(str, arguments)], check=True, capture_output=True, text=True
+    )
     return json.loads(done.stdout)
 
 
 def releases(path):
-    """Print what a ledger adds to a release, how long its entries are, and how fast they are verified."""
+    """Print what a ledger adds to a release, how long its entries are,
+    and how fast they are verified.
+    """
     warnings.simplefilter("ignore", dp.errors.DpFrameWarning)  # of a budget that is as good as none
     random, number = np.random.default_rng(0), 10_000
     columns = {"id": random.integers(0, 2000, number), "g": random.integers(0, 5, number)}
@@ -63,10 +71,15 @@ def releases(path):
     added = statistics.median(times["ledger"]) - statistics.median(times["memory"])
     print(f"added to a release   {added:8.2f} ms of processor time (limit {ADDED:.0f})")
     sizes = [len(json.dumps({**entry.body})) for entry in ledger.entries("study")]
-    print(f"an entry             {statistics.mean(sizes):8.0f} characters on average (limit {SIZE})")
+    print(
+        f"an entry             {statistics.mean(sizes):8.0f} characters on average (limit {SIZE})"
+    )
     start = time.process_time()
     verified = ledger.verify()["study"]
-    print(f"verification         {verified / (time.process_time() - start):8.0f} entries/s (at least {VERIFIED})")
+    print(
+        f"verification         {verified / (time.process_time() - start):8.0f} entries/s (at least "
+        f"{VERIFIED})"
+    )
 
 
 ROW = (
@@ -77,7 +90,8 @@ CYCLE = 11  # entries: ten charges, each fifth with a name, and the answer of th
 
 
 def filled(path, entries):
-    """A ledger of about so many entries: real ones, which are then repeated row by row, with other names and hashes.
+    """A ledger of about so many entries: real ones, which are then repeated row by
+    row, with other names and hashes.
 
     A million real charges would take a quarter of an hour.
     """
@@ -103,18 +117,24 @@ def filled(path, entries):
                     tables.append((number - 1, table))
                 text = canonical(body)
                 head = chained(head, number, entry.kind, entry.at, text)
-                rows.append((number, entry.kind, entry.at, text, head, body.get("name"), body.get("about")))
+                rows.append(
+                    (number, entry.kind, entry.at, text, head, body.get("name"), body.get("about"))
+                )
             connection.connection.executemany(ROW, rows)
-            connection.connection.executemany("INSERT INTO dpframe_data VALUES ('study', ?, ?)", tables)
+            connection.connection.executemany(
+                "INSERT INTO dpframe_data VALUES ('study', ?, ?)", tables
+            )
         spent = canonical(texts_of(Loss.charged(Fraction((number - 1) // CYCLE, 10), Fraction(0))))
         state = "UPDATE dpframe_budgets SET number = ?, head = ?, at = ?, spent = ?"
         connection.exec_driver_sql(state, (number, head, real[-1].at, spent))
 
 
-# What is asked of a large ledger; each in a process of its own, so that the most memory is its own too.
+# What is asked of a large ledger; each in a process of its own, so that the most memory is its own
+# too.
 ASKED = {
     "open": "budget = ledger.budget('study')",
-    "charge": "budget = ledger.budget('study'); start()\nfor _ in range(20): budget.charge(loss, unit, 'count()')",
+    "charge": "budget = ledger.budget('study'); start()\nfor _ in range(20): budget.charge(loss, "
+    "unit, 'count()')",
     "charge by a name": (
         "budget = ledger.budget('study'); start()\n"
         "for i in range(20): budget.charge(loss, unit, 'count()', name=f'{i}', plan={})"
@@ -167,12 +187,17 @@ def edited(path):
     """Change the price in an entry in the middle, as somebody with an editor would."""
     with closing(sqlite3.connect(path)) as connection, connection:
         middle = connection.execute("SELECT max(number) / 2 FROM dpframe_entries").fetchone()[0]
-        change = "UPDATE dpframe_entries SET body = replace(body, '1/100', '1/999') WHERE number IN (?, ?)"
+        change = (
+            "UPDATE dpframe_entries SET body = replace(body, '1/100', '1/999') WHERE number IN "
+            "(?, ?)"
+        )
         connection.execute(change, (int(middle), int(middle) + 1))
 
 
 def growth(entries, server):
-    """Print seconds and most memory of what is asked of ledgers of three sizes: of the processor, or with a server."""
+    """Print seconds and most memory of what is asked of ledgers of three sizes:
+    of the processor, or with a server.
+    """
     found = {}
     for size in (entries // 100, entries // 10, entries):
         with tempfile.TemporaryDirectory(dir=".") as folder:
@@ -193,10 +218,15 @@ def growth(entries, server):
                     shutil.copy(f"{place}.sound", place)
         if server:
             with sa.create_engine(server).begin() as connection:
-                connection.exec_driver_sql("DROP TABLE dpframe_ledger, dpframe_budgets, dpframe_entries, dpframe_data")
+                connection.exec_driver_sql(
+                    "DROP TABLE dpframe_ledger, dpframe_budgets, dpframe_entries, dpframe_data"
+                )
     print(f"{'':24}" + "".join(f"{size:>26,}" for size in (entries // 100, entries // 10, entries)))
     for name, values in found.items():
-        print(f"{name:24}" + "".join(f"{seconds:14.3f} s {memory:6.0f} MiB" for seconds, memory in values))
+        print(
+            f"{name:24}"
+            + "".join(f"{seconds:14.3f} s {memory:6.0f} MiB" for seconds, memory in values)
+        )
 
 
 def main():
@@ -204,7 +234,9 @@ def main():
     parser.add_argument("--processes", type=int, default=32)
     parser.add_argument("--spends", type=int, default=1000)
     parser.add_argument("--postgres")
-    parser.add_argument("--capped", action="store_true", help="reach the cap on the way; refusals cost less")
+    parser.add_argument(
+        "--capped", action="store_true", help="reach the cap on the way; refusals cost less"
+    )
     parser.add_argument("--entries", type=int)
     asked = parser.parse_args()
     if asked.entries:
@@ -216,7 +248,10 @@ def main():
     with tempfile.TemporaryDirectory(dir=".") as folder:
         releases(Path(folder) / "study.sqlite")
         bare = number / run("raw", Path(folder) / "raw.sqlite", *size)["seconds"]
-        places = [str(Path(folder) / "ledger.sqlite"), *([asked.postgres] if asked.postgres else [])]
+        places = [
+            str(Path(folder) / "ledger.sqlite"),
+            *([asked.postgres] if asked.postgres else []),
+        ]
         print(f"bare SQLite     {bare:8.0f} transactions/s, {asked.processes} processes")
         for place in places:
             said = run("spend", place, *size, cap)
@@ -224,9 +259,12 @@ def main():
             rate = number / said["seconds"]
             kind = "PostgreSQL" if "://" in place else "SQLite"
             kept = Fraction(said["spent"]) <= cap
-            print(f"{kind:15} {rate:8.0f} spends/s, {rate / bare:.0%} of bare (target {TARGET:.0%})")
             print(
-                f"{'':15} {granted} granted, {said['refused']} refused, {len(said['errors'])} errors; cap kept: {kept}"
+                f"{kind:15} {rate:8.0f} spends/s, {rate / bare:.0%} of bare (target {TARGET:.0%})"
+            )
+            print(
+                f"{'':15} {granted} granted, {said['refused']} refused, {len(said['errors'])} "
+                f"errors; cap kept: {kept}"
             )
 
 

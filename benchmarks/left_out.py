@@ -1,15 +1,19 @@
-"""How often the interval of `left_out` holds what chosen limits and bounds leave out, on real panels.
+"""How often the interval of `left_out` holds what chosen limits and
+bounds leave out, on real panels.
 
-Each release chooses limits (and bounds) afresh with `dp.Auto()`, from histograms with fresh noise, and draws its
-answer afresh, at ε = 1. The truth is the number over all rows (values clipped to typed bounds, or not clipped where
-bounds were chosen), less the number under the chosen limits and bounds without noise, as it was scaled. Rows are read
-once for each choice, since only the noise differs between releases.
+Each release chooses limits (and bounds) afresh with `dp.Auto()`, from histograms with fresh noise,
+and draws its answer afresh, at ε = 1. The truth is the number over all rows (values clipped to
+typed bounds, or not clipped where bounds were chosen), less the number under the chosen limits and
+bounds without noise, as it was scaled. Rows are read once for each choice, since only the noise
+differs between releases.
 
-Columns: in how many of the releases the interval of the total holds, and that of a single group (over all groups);
-how often the truth is below and above; what is left out, as a part of the whole; the medians over releases of the
-estimate and of both ends, as parts of the whole.
+Columns: in how many of the releases the interval of the total holds, and that of a single group
+         (over all groups);
+how often the truth is below and above; what is left out, as a part of the whole; the medians over
+releases of the estimate and of both ends, as parts of the whole.
 
-Where bounds are chosen there are a quarter as many releases, since rows are read anew for nearly each choice.
+Where bounds are chosen there are a quarter as many releases, since rows are read anew for nearly
+each choice.
 
     python benchmarks/left_out.py [releases, by default 1000] [part of a panel's name ...]
 """
@@ -59,7 +63,9 @@ def panels() -> Iterator[tuple]:
 
 @dataclass(frozen=True)
 class Question:
-    """A question with what it is without limits, for each group; whether values are clipped to typed bounds."""
+    """A question with what it is without limits, for each group;
+    whether values are clipped to typed bounds.
+    """
 
     ask: Callable[[dp.PrivateFrame, list, tuple], dp.Query]
     truth: pl.Expr
@@ -75,13 +81,23 @@ QUESTIONS = {
         lambda f, keys, bounds: f.group_by("g", keys=keys, **AUTO).count(), pl.len(), True, True
     ),
     "units by group": Question(
-        lambda f, keys, bounds: f.group_by("g", keys=keys, **AUTO).count_units(), pl.col("u").n_unique(), True, True
+        lambda f, keys, bounds: f.group_by("g", keys=keys, **AUTO).count_units(),
+        pl.col("u").n_unique(),
+        True,
+        True,
     ),
-    "sum": Question(lambda f, keys, bounds: f.sum("x", bounds=bounds, **AUTO), X.sum(), False, True),
+    "sum": Question(
+        lambda f, keys, bounds: f.sum("x", bounds=bounds, **AUTO), X.sum(), False, True
+    ),
     "sum by group": Question(
-        lambda f, keys, bounds: f.group_by("g", keys=keys, **AUTO).sum("x", bounds=bounds), X.sum(), True, True
+        lambda f, keys, bounds: f.group_by("g", keys=keys, **AUTO).sum("x", bounds=bounds),
+        X.sum(),
+        True,
+        True,
     ),
-    "sum, bounds chosen": Question(lambda f, keys, bounds: f.sum("x", bounds=dp.Auto(), **AUTO), X.sum(), False, False),
+    "sum, bounds chosen": Question(
+        lambda f, keys, bounds: f.sum("x", bounds=dp.Auto(), **AUTO), X.sum(), False, False
+    ),
 }
 
 
@@ -90,7 +106,14 @@ def once(read: Callable[..., Any]) -> Callable[..., Any]:
     kept: dict[Any, Any] = {}
 
     def reading(question, *rest, **options):
-        of = (question.verb, question.given, question.chosen, repr(question.aggregates), repr(rest), repr(options))
+        of = (
+            question.verb,
+            question.given,
+            question.chosen,
+            repr(question.aggregates),
+            repr(rest),
+            repr(options),
+        )
         if of not in kept:
             kept[of] = read(question, *rest, **options)
         value = kept[of]
@@ -108,8 +131,17 @@ def held(frame, table, question, keys, bounds, releases) -> dict[str, Any]:
     ask = question.ask(frame, keys, bounds)._question
     price = read_price(Terms.EPSILON, epsilon=1, delta=0)
     cells = table.with_columns(X.clip(*bounds)) if question.clipped else table
-    by = cells.group_by("g").agg(question.truth.cast(pl.Float64).alias("t")).sort("g")["t"].to_numpy()
-    truth = by if question.grouped else cells.select(question.truth.cast(pl.Float64)).to_series().to_numpy()
+    by = (
+        cells.group_by("g")
+        .agg(question.truth.cast(pl.Float64).alias("t"))
+        .sort("g")["t"]
+        .to_numpy()
+    )
+    truth = (
+        by
+        if question.grouped
+        else cells.select(question.truth.cast(pl.Float64)).to_series().to_numpy()
+    )
     rows = []
     for _ in range(releases):
         seen = Seen()
@@ -127,7 +159,15 @@ def held(frame, table, question, keys, bounds, releases) -> dict[str, Any]:
         slack = 1e-6 * max(np.abs(truth).max(), 1.0)
         each = np.mean((low - slack <= missing) & (missing <= high + slack))
         lost = missing.sum()
-        rows.append((each, lost < line["lower"] - slack, lost > line["upper"] + slack, lost, *map(line.get, ENDS)))
+        rows.append(
+            (
+                each,
+                lost < line["lower"] - slack,
+                lost > line["upper"] + slack,
+                lost,
+                *map(line.get, ENDS),
+            )
+        )
     for name, read in plain.items():
         setattr(engine, name, read)
     each, below, above, lost, *ends = (np.array(x, float) for x in zip(*rows, strict=True))
@@ -151,13 +191,16 @@ def main() -> None:
     lines = [
         f"# What is left out, {releases:,} releases each, ε = 1",
         "",
-        "| panel | question | total holds | a group holds | below | above | left out | estimate | lower | upper |",
+        "| panel | question | total holds | a group holds | below | above | left out | estimate "
+        "| lower | upper |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for name, unit, group, value, bounds in panels():
         if names and not any(part in name for part in names):
             continue
-        rows = pd.DataFrame({"u": np.asarray(unit), "g": np.asarray(group), "x": np.asarray(value, float)}).dropna()
+        rows = pd.DataFrame(
+            {"u": np.asarray(unit), "g": np.asarray(group), "x": np.asarray(value, float)}
+        ).dropna()
         codes = pd.factorize(rows.g, sort=True)[0]
         table = pl.DataFrame({"u": rows.u.to_numpy(), "g": codes, "x": rows.x.to_numpy()})
         frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1e9)).drop_nulls("x")

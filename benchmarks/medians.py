@@ -1,9 +1,11 @@
-"""Medians by group on Polars, DuckDB and Spark: time of a release, and the least that each engine takes for its shape.
+"""Medians by group on Polars, DuckDB and Spark:
+time of a release, and the least that each engine takes for its shape.
 
-Four groups for each person at most, 1,000 listed groups, bounds, ε = 1. "plain" is the bare query of the same engine
-without privacy: rows counted by group and candidate, which every answer of this kind needs. Printed are the best of
-several runs: seconds of the clock, seconds of all processors (with Java's), and the clock as a ratio to the release on
-Polars. The plain median of Polars is there for comparison.
+Four groups for each person at most, 1,000 listed groups, bounds, ε = 1. "plain" is the bare query
+of the same engine without privacy: rows counted by group and candidate, which every answer of this
+kind needs. Printed are the best of several runs: seconds of the clock, seconds of all processors
+(with Java's), and the clock as a ratio to the release on Polars. The plain median of Polars is
+there for comparison.
 
     python benchmarks/medians.py [ROWS] [--runs 5] [--engines polars duckdb spark]
 """
@@ -40,7 +42,9 @@ def visits(rows: int) -> pl.DataFrame:
 def release(table: object) -> Callable[[], object]:
     def run() -> object:
         frame = dp.protect(table, unit="user", budget=dp.Budget(epsilon=1.0))
-        grouped = frame.group_by("shop", keys=list(range(GROUPS)), max_groups=4, max_rows_per_group=2)
+        grouped = frame.group_by(
+            "shop", keys=list(range(GROUPS)), max_groups=4, max_rows_per_group=2
+        )
         return grouped.agg(m=dp.median("spend", bounds=(0, HIGH))).release(epsilon=1.0).to_polars()
 
     return run
@@ -72,8 +76,12 @@ def on_spark(file: Path) -> Iterator[tuple[str, Callable[[], object]]]:
 
     with TemporaryDirectory() as folder:
         builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "3g")
-        builder = builder.config("spark.sql.shuffle.partitions", "2").config("spark.local.dir", folder)
-        builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.ui.enabled", "false")
+        builder = builder.config("spark.sql.shuffle.partitions", "2").config(
+            "spark.local.dir", folder
+        )
+        builder = builder.config("spark.ui.showConsoleProgress", "false").config(
+            "spark.ui.enabled", "false"
+        )
         session = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
         session.sparkContext.setLogLevel("OFF")
         table = session.read.parquet(str(file)).cache()
@@ -85,7 +93,10 @@ def on_spark(file: Path) -> Iterator[tuple[str, Callable[[], object]]]:
         session.stop()
 
 
-TWICE = f"SELECT shop, b, count(*) AS n FROM (SELECT user, shop, {BIN} AS b FROM visits GROUP BY 1, 2, 3) GROUP BY 1, 2"
+TWICE = (
+    f"SELECT shop, b, count(*) AS n FROM (SELECT user, shop, {BIN} AS b FROM visits GROUP BY 1, 2, "
+    "3) GROUP BY 1, 2"
+)
 ENGINES = {"polars": on_polars, "duckdb": on_duckdb, "spark": on_spark}
 
 
@@ -126,14 +137,18 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "visits.parquet"
         visits(options.rows).write_parquet(file)
-        print(f"{options.rows:,} rows, {GROUPS:,} groups\n{'':32}clock   ratio   processors   ratio")
+        print(
+            f"{options.rows:,} rows, {GROUPS:,} groups\n{'':32}clock   ratio   processors   ratio"
+        )
         for engine in options.engines:
             for name, run in ENGINES[engine](file):
                 clock, work = best(run, options.runs)
                 first = first or (clock, work)
                 ratios = clock / first[0], work / first[1]
                 print(
-                    f"{engine + ', ' + name:30}{clock:7.3f} {ratios[0]:7.2f} {work:12.3f} {ratios[1]:7.2f}", flush=True
+                    f"{engine + ', ' + name:30}{clock:7.3f} {ratios[0]:7.2f} {work:12.3f} "
+                    f"{ratios[1]:7.2f}",
+                    flush=True,
                 )
 
 

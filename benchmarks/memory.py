@@ -4,9 +4,10 @@
     python benchmarks/memory.py --rows 1e7 --ids text
     python benchmarks/memory.py --questions sums median
 
-The file is made in pieces, in one process. Each question is asked in a process of its own, which says its peak of
-resident memory. "plain" is the sums under these limits without noise, as a user would write them in Polars. Where it is
-asked, each processor time is held against its own, with the limit that the project sets itself.
+The file is made in pieces, in one process. Each question is asked in a process of its own, which
+says its peak of resident memory. "plain" is the sums under these limits without noise, as a user
+would write them in Polars. Where it is asked, each processor time is held against its own, with the
+limit that the project sets itself.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ def released(rows: Any, question: str) -> Any:
     import dpframe as dp
 
     frame = dp.protect(rows, unit="user", budget=dp.Budget(epsilon=10))
-    limits = {"limits": dp.Auto()} if question == "auto" else {"max_groups": 3, "max_rows_per_group": 4}
+    limits = (
+        {"limits": dp.Auto()} if question == "auto" else {"max_groups": 3, "max_rows_per_group": 4}
+    )
     median = {"middle": dp.median("spend", bounds=(0, 100))}
     sums = {"n": dp.count(), "spend": dp.sum("spend", bounds=(0, 100))}
     grouped = frame.group_by("shop", keys=list(range(GROUPS)), **limits)
@@ -78,18 +81,26 @@ def released(rows: Any, question: str) -> Any:
 
 
 def plain(path: Path) -> Any:
-    """Three groups of each person and four rows in each, without noise, on Polars' streaming engine."""
+    """Three groups of each person and four rows in each, without
+    noise, on Polars' streaming engine.
+    """
     import polars as pl
 
     spend = pl.col("spend").clip(0, 100)
-    pairs = pl.scan_parquet(path).group_by("user", "shop").agg(n=pl.len().clip(0, 4), spend=spend.head(4).sum())
+    pairs = (
+        pl.scan_parquet(path)
+        .group_by("user", "shop")
+        .agg(n=pl.len().clip(0, 4), spend=spend.head(4).sum())
+    )
     kept = pairs.group_by("user").agg(pl.all().head(3)).explode("shop", "n", "spend")
     return kept.group_by("shop").agg(pl.col("n", "spend").sum()).collect(engine="streaming")
 
 
 def run(*arguments: str) -> str:
     """This script in a process of its own."""
-    done = subprocess.run([sys.executable, __file__, *arguments], check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        [sys.executable, __file__, *arguments], check=True, stdout=subprocess.PIPE, text=True
+    )
     return done.stdout
 
 
@@ -107,7 +118,9 @@ def measured(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=float, default=1e8)
     parser.add_argument("--ids", choices=["numbers", "text"], default="numbers")
     parser.add_argument("--questions", nargs="+", choices=QUESTIONS, default=QUESTIONS)
@@ -120,14 +133,22 @@ def main() -> None:
     elif given.ask:
         print(json.dumps(ask(given.ask, *given.questions)))
     else:
-        print(f"{given.rows:.0e} rows of {given.rows / EACH:.0e} people, from Parquet; processor time", flush=True)
+        print(
+            f"{given.rows:.0e} rows of {given.rows / EACH:.0e} people, from Parquet; "
+            "processor time",
+            flush=True,
+        )
         plain_time = None
         for found in measured(int(given.rows), given.ids, given.folder, given.questions):
             seconds = found["cpu_seconds"]
             ratio = f"{seconds / plain_time:6.2f} × of {MOST_TIMES} ×" if plain_time else ""
             most = f"of {MOST_GIB} GiB" if found["question"] != "plain" else ""
             plain_time = seconds if found["question"] == "plain" else plain_time
-            print(f"{found['question']:8} {seconds:8.1f} s {ratio:18} {found['peak_gib']:6.2f} GiB {most}", flush=True)
+            print(
+                f"{found['question']:8} {seconds:8.1f} s {ratio:18} {found['peak_gib']:6.2f} GiB "
+                f"{most}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -2,11 +2,12 @@
 
     python benchmarks/narrow.py [--releases 25] [--people 500 5000 50000] [--only corr]
 
-Two columns inside bounds of (0, 3000), one row for each person, ε = 1 without δ. Normal values are 300 ± 40 and
-500 ± 60; the logarithms of lognormal ones are 5 ± 0.6; their correlation is about a half. Printed is the root of the
-mean squared error against the number of the table, over the standard error of sampling these people from a population,
-with the typed bounds and with `narrow=True`, and the ratio of both; then the same for the median error, since some
-releases find no bounds. At 1 privacy costs as much as the sample does. Numbers that noise hides are counted.
+Two columns inside bounds of (0, 3000), one row for each person, ε = 1 without δ. Normal values are
+300 ± 40 and 500 ± 60; the logarithms of lognormal ones are 5 ± 0.6; their correlation is about a
+half. Printed is the root of the mean squared error against the number of the table, over the
+standard error of sampling these people from a population, with the typed bounds and with
+`narrow=True`, and the ratio of both; then the same for the median error, since some releases find
+no bounds. At 1 privacy costs as much as the sample does. Numbers that noise hides are counted.
 """
 
 from __future__ import annotations
@@ -26,7 +27,11 @@ def table(law: str, people: int, draw: np.random.Generator) -> pl.DataFrame:
     """Values of two columns."""
     x, y = draw.standard_normal((2, people))
     y = (x + np.sqrt(3) * y) / 2
-    pair = (300 + 40 * x, 500 + 60 * y) if law == "normal" else (np.exp(5 + 0.6 * x), np.exp(5 + 0.6 * y))
+    pair = (
+        (300 + 40 * x, 500 + 60 * y)
+        if law == "normal"
+        else (np.exp(5 + 0.6 * x), np.exp(5 + 0.6 * y))
+    )
     return pl.DataFrame(dict(zip("xy", (np.clip(one, 0, 3000) for one in pair), strict=True)))
 
 
@@ -40,11 +45,15 @@ NUMBERS = {
 def asked(frame: dp.PrivateFrame, statistic: str, narrow: bool) -> dp.Query:
     """The query. Errors: TypeError where the statistic has no `narrow`."""
     if statistic == "ratio":
-        return frame.agg(r=dp.ratio(dp.sum("x"), dp.sum("y"), **({"narrow": True} if narrow else {})))
+        return frame.agg(
+            r=dp.ratio(dp.sum("x"), dp.sum("y"), **({"narrow": True} if narrow else {}))
+        )
     return getattr(frame, statistic)(["x", "y"], narrow=narrow)
 
 
-def error(frame: dp.PrivateFrame, statistic: str, narrow: bool, true: float, releases: int) -> np.ndarray:
+def error(
+    frame: dp.PrivateFrame, statistic: str, narrow: bool, true: float, releases: int
+) -> np.ndarray:
     """Root of the mean squared error of some releases, and of the median one."""
     squares = []
     for _ in range(releases):
@@ -61,7 +70,10 @@ def main() -> None:
     reader.add_argument("--only", default="", help="a statistic")
     options = reader.parse_args()
     warnings.simplefilter("ignore")
-    print("| statistic | values | people | typed bounds | narrow=True | ratio | median, typed | narrow=True | ratio |")
+    print(
+        "| statistic | values | people | typed bounds | narrow=True | ratio | median, typed | "
+        "narrow=True | ratio |"
+    )
     print(f"|---|---|{'---:|' * 7}")
     for statistic, number in NUMBERS.items():
         for law in ("normal", "lognormal"):
@@ -75,7 +87,9 @@ def main() -> None:
                     own = error(frame, statistic, True, number(rows), options.releases) / sampling
                 except TypeError:
                     own = np.full(2, np.nan)
-                figures = [f"{a:.3g} | {b:.3g} | {b / a:.2g}" for a, b in zip(typed, own, strict=True)]
+                figures = [
+                    f"{a:.3g} | {b:.3g} | {b / a:.2g}" for a, b in zip(typed, own, strict=True)
+                ]
                 print(f"| {statistic} | {law} | {people:,} | {' | '.join(figures)} |", flush=True)
 
 

@@ -1,14 +1,16 @@
-"""Nanoseconds per sample: dpframe, OpenDP, numpy's insecure generators, and the random bits alone, in one go.
+"""Nanoseconds per sample: dpframe, OpenDP, numpy's insecure generators, and
+the random bits alone, in one go.
 
-Beside the samplers stand the measurements of `dpframe.theory` on arrays: a million integers and floats, with the ratio
-to the sampler underneath (at most 3 is the goal) and to OpenDP's measurement on the same numbers.
+Beside the samplers stand the measurements of `dpframe.theory` on arrays: a million integers and
+floats, with the ratio to the sampler underneath (at most 3 is the goal) and to OpenDP's measurement
+on the same numbers.
 
     python benchmarks/noise.py    # everything: about six minutes, nearly all of them OpenDP's
     python benchmarks/noise.py --lengths 1 1000 100000
 
-OpenDP runs in an environment of its own, made from the package index on the first run (it pins other versions of
-packages that dpframe uses). "Float" noise is drawn on a grid of about 2^-30 of the scale and multiplied back, as for
-float columns; OpenDP's is drawn on its default grid.
+OpenDP runs in an environment of its own, made from the package index on the first run (it pins
+other versions of packages that dpframe uses). "Float" noise is drawn on a grid of about 2^-30 of
+the scale and multiplied back, as for float columns; OpenDP's is drawn on its default grid.
 """
 
 from __future__ import annotations
@@ -25,7 +27,12 @@ from pathlib import Path
 
 SCALES = [1.0, 10.0, 1000.0, 2.0**30]
 LENGTHS = [1, 1000, 1_000_000]
-TARGETS = {"integer laplace": 150, "integer gaussian": 150, "float laplace": 400, "float gaussian": 800}
+TARGETS = {
+    "integer laplace": 150,
+    "integer gaussian": 150,
+    "float laplace": 400,
+    "float gaussian": 800,
+}
 OPENDP = "opendp==0.16.*"
 HOME = Path(tempfile.gettempdir()) / "dpframe-benchmark-opendp"
 
@@ -74,7 +81,9 @@ def dpframe_rows(lengths):
 
 
 def taking_turns(one, other, length, rounds=9):
-    """Nanoseconds of processor time per sample, the least of several runs in turns: what else runs hits both alike."""
+    """Nanoseconds of processor time per sample, the least of several runs in turns:
+    what else runs hits both alike.
+    """
     least = [math.inf, math.inf]
     for _ in range(rounds):
         for place, draw in enumerate((one, other)):
@@ -85,7 +94,9 @@ def taking_turns(one, other, length, rounds=9):
 
 
 def measurements(scale, length, on_grid):
-    """(name, call, sampler) of the measurements on arrays: floats of one size, and of very different sizes."""
+    """(name, call, sampler) of the measurements on arrays:
+    floats of one size, and of very different sizes.
+    """
     import numpy as np
 
     import dpframe.theory as t
@@ -160,7 +171,10 @@ def run(which, lengths, python):
 
 
 def report(ours, theirs, lengths):
-    print(f"{'mechanism':18}{'scale':>8}{'length':>9}{'dpframe':>12}{'OpenDP':>12}{'ratio':>8}   target")
+    print(
+        f"{'mechanism':18}{'scale':>8}{'length':>9}{'dpframe':>12}{'OpenDP':>12}{'ratio':>8}   "
+        "target"
+    )
     worst = dict.fromkeys(TARGETS, math.inf)
     longest = max(lengths)
     for name in TARGETS:
@@ -169,24 +183,33 @@ def report(ours, theirs, lengths):
                 mine, other = ours[name, scale, length], theirs[name, scale, length]
                 shown = "2^30" if scale == 2.0**30 else f"{scale:g}"
                 goal = f"{TARGETS[name]}" if length == longest else ""
-                print(f"{name:18}{shown:>8}{length:>9}{mine:>9.1f} ns{other:>9.0f} ns{other / mine:>8.0f}   {goal}")
+                print(
+                    f"{name:18}{shown:>8}{length:>9}{mine:>9.1f} ns{other:>9.0f} "
+                    f"ns{other / mine:>8.0f}   {goal}"
+                )
                 if length == longest:
                     worst[name] = min(worst[name], other / mine)
     print()
     for name, ratio in worst.items():
         print(f"{name:18} at least {ratio:.0f} times OpenDP (target {TARGETS[name]})")
-    for name, insecure in (("rounded laplace", "numpy laplace"), ("integer gaussian", "numpy gaussian")):
+    for name, insecure in (
+        ("rounded laplace", "numpy laplace"),
+        ("integer gaussian", "numpy gaussian"),
+    ):
         shares = []
         for scale in SCALES:
             allowed = 2.5 * ours[insecure, scale, longest] + ours["random bits", scale, longest]
             shares.append(ours[name, scale, longest] / allowed)
         scale = SCALES[shares.index(max(shares))]
         print(
-            f"{name:18} at most {max(shares):.2f} of 2.5 × numpy ({ours[insecure, scale, longest]:.1f} ns)"
-            f" + random bits ({ours['random bits', scale, longest]:.1f} ns)"
+            f"{name:18} at most {max(shares):.2f} of 2.5 × numpy "
+            f"({ours[insecure, scale, longest]:.1f} ns) + random bits "
+            f"({ours['random bits', scale, longest]:.1f} ns)"
         )
     print()
-    print(f"{'measurement':26}{'scale':>8}{'dpframe':>12}{'sampler':>12}{'ratio':>8}{'OpenDP':>12}{'ratio':>8}")
+    print(
+        f"{'measurement':26}{'scale':>8}{'dpframe':>12}{'sampler':>12}{'ratio':>8}{'OpenDP':>12}{'ratio':>8}"
+    )
     for kind in ("integer", "float", "wide float"):
         for law in ("laplace", "gaussian"):
             for scale in SCALES:
@@ -198,22 +221,35 @@ def report(ours, theirs, lengths):
                 )
                 shown = "2^30" if scale == 2.0**30 else f"{scale:g}"
                 print(
-                    f"{kind + ' ' + law:26}{shown:>8}{mine:>9.1f} ns{sampler:>9.1f} ns{mine / sampler:>8.2f}"
-                    f"{other:>9.0f} ns{other / mine:>8.0f}"
+                    f"{kind + ' ' + law:26}{shown:>8}{mine:>9.1f} ns{sampler:>9.1f} "
+                    f"ns{mine / sampler:>8.2f}{other:>9.0f} ns{other / mine:>8.0f}"
                 )
     if 1 in lengths:
-        single = max(value for (name, _, length), value in ours.items() if length == 1 and name in TARGETS)
+        single = max(
+            value for (name, _, length), value in ours.items() if length == 1 and name in TARGETS
+        )
         print(f"one draw of one value: at most {single / 1000:.0f} µs (target 60)")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS)
-    parser.add_argument("--only", choices=["dpframe", "opendp"], help="print one side's figures as JSON")
+    parser.add_argument(
+        "--only", choices=["dpframe", "opendp"], help="print one side's figures as JSON"
+    )
     options = parser.parse_args()
     if options.only:
         rows = dpframe_rows if options.only == "dpframe" else opendp_rows
-        print(json.dumps([[[name, scale, length], value] for name, scale, length, value in rows(options.lengths)]))
+        print(
+            json.dumps(
+                [
+                    [[name, scale, length], value]
+                    for name, scale, length, value in rows(options.lengths)
+                ]
+            )
+        )
         return
     ours = run("dpframe", options.lengths, sys.executable)
     theirs = run("opendp", options.lengths, opendp_python())

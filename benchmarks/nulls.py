@@ -1,13 +1,14 @@
 """How often comparisons reject where nothing differs: `python benchmarks/nulls.py [PAIRS] [WORDS]`.
 
-Each of 2,000 pairs of groups is one repeat: two samples of one law, in one release of all groups. Printed are the parts
-of the p-values that are at most 0.05 and at most 0.01: a right test has these at most, but for chance. In brackets, of
-means and rates, those of the test that people use without noise, by both variances. More than chance explains is marked
-where that test has no more either. The last lines are the same of `compare` with one group, whose corrected p-values
-reject in that part of the releases.
+Each of 2,000 pairs of groups is one repeat: two samples of one law, in one release of all groups.
+Printed are the parts of the p-values that are at most 0.05 and at most 0.01: a right test has these
+at most, but for chance. In brackets, of means and rates, those of the test that people use without
+noise, by both variances. More than chance explains is marked where that test has no more either.
+The last lines are the same of `compare` with one group, whose corrected p-values reject in that
+part of the releases.
 
-Words choose statistics ("mean", "rate", "count", "sum", "std", "ratio", "compare"), shapes, sizes such as 30/1000, and
-prices such as e=1.
+Words choose statistics ("mean", "rate", "count", "sum", "std", "ratio", "compare"), shapes, sizes
+such as 30/1000, and prices such as e=1.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ def aggregate(statistic, bounds):
 
 
 def table_of(statistic, sizes, groups, draw):
-    """A table of groups of these sizes in turns, with the bounds of its column; numbers of people vary with a count."""
+    """A table of groups of these sizes in turns, with the bounds of its column;
+    numbers of people vary with a count.
+    """
     people = np.resize(sizes, groups)
     if statistic in ("count", "sum"):
         people = draw.poisson(people)
@@ -80,7 +83,11 @@ def of_pairs(statistic, sizes, epsilon, found, pairs, draw):
 
 def without_noise(table, groups):
     """How many standard errors apart the exact means of each group and the next are."""
-    by = table.group_by("g").agg(pl.len(), m=pl.col("y").cast(float).mean(), v=pl.col("y").cast(float).var()).sort("g")
+    by = (
+        table.group_by("g")
+        .agg(pl.len(), m=pl.col("y").cast(float).mean(), v=pl.col("y").cast(float).var())
+        .sort("g")
+    )
     number, mean, variance = (by[name].to_numpy() for name in ("len", "m", "v"))
     spread = np.sqrt(variance[groups] / number[groups] + variance[groups + 1] / number[groups + 1])
     apart = np.abs(mean[groups] - mean[groups + 1])
@@ -122,7 +129,11 @@ def main(pairs: int = 2000, *words: str) -> None:
             if statistic in ("count", "sum") and size[0] != size[1]:
                 continue
             for epsilon in prices:
-                for found in (False, True) if min(size) >= 300 or (min(size) >= 30 and epsilon >= 1) else (False,):
+                for found in (
+                    (False, True)
+                    if min(size) >= 300 or (min(size) >= 30 and epsilon >= 1)
+                    else (False,)
+                ):
                     tested = of_pairs(statistic, size, epsilon, found, pairs, draw)
                     if tested is not None:
                         keys = "found" if found else "listed"
@@ -130,7 +141,10 @@ def main(pairs: int = 2000, *words: str) -> None:
     if not words or "compare" in words:
         for statistic in ("rate 20%", "mean of normal", "mean of lognormal", "count"):
             for size, epsilon in ((30, 1), (300, 1), (300, 10)):
-                line(f"compare: {statistic}, {size}, {epsilon}", compared(statistic, size, epsilon, pairs // 4, draw))
+                line(
+                    f"compare: {statistic}, {size}, {epsilon}",
+                    compared(statistic, size, epsilon, pairs // 4, draw),
+                )
 
 
 if __name__ == "__main__":

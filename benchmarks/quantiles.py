@@ -1,10 +1,12 @@
-"""How far several quantiles are off, in ranks: one choice for each, one tree, and PipelineDP's tree simulated.
+"""How far several quantiles are off, in ranks:
+one choice for each, one tree, and PipelineDP's tree simulated.
 
-10,000 values of a lognormal law (of ln x: mean 3, standard deviation 1), one for each person, bounds 0 to 200, ε = 1
-without δ. The error of a quantile is the number of values between it and its rank; printed is the mean over the ranks
-i/(r + 1) and over the releases. PipelineDP's tree has 4 levels of degree 16 below its root, and a quarter of ε for
-each. A quantile is found from the top down by its noisy counts alone; nodes with less than 1/200 of their siblings'
-rows count as empty. It is simulated at ε alone. A second law, and prices in ε and δ, follow.
+10,000 values of a lognormal law (of ln x: mean 3, standard deviation 1), one for each person,
+bounds 0 to 200, ε = 1 without δ. The error of a quantile is the number of values between it and its
+rank; printed is the mean over the ranks i/(r + 1) and over the releases. PipelineDP's tree has 4
+levels of degree 16 below its root, and a quarter of ε for each. A quantile is found from the top
+down by its noisy counts alone; nodes with less than 1/200 of their siblings' rows count as empty.
+It is simulated at ε alone. A second law, and prices in ε and δ, follow.
 
     python benchmarks/quantiles.py [RELEASES]
 """
@@ -32,7 +34,9 @@ def rank_error(values: np.ndarray, quantiles: Sequence[float], ranks: Sequence[f
     return float(np.mean(np.maximum(np.maximum(low - target, target - high), 0)))
 
 
-def chosen(values: np.ndarray, ranks: Sequence[float], price: dict[str, float], *, together: bool) -> list[float]:
+def chosen(
+    values: np.ndarray, ranks: Sequence[float], price: dict[str, float], *, together: bool
+) -> list[float]:
     table = pl.DataFrame({"id": np.arange(len(values)), "x": values})
     frame = table.dp(unit="id", budget=dp.Budget(epsilon=1.0, delta=1e-5))
     asked = (
@@ -46,7 +50,9 @@ def chosen(values: np.ndarray, ranks: Sequence[float], price: dict[str, float], 
 def simulated(values: np.ndarray, ranks: Sequence[float], draw: np.random.Generator) -> list[float]:
     low, high = BOUNDS
     leaves = DEGREE**HEIGHT
-    at = np.minimum((np.clip(values, low, high) - low) / (high - low) * leaves, leaves - 1).astype(int)
+    at = np.minimum((np.clip(values, low, high) - low) / (high - low) * leaves, leaves - 1).astype(
+        int
+    )
     levels = [np.bincount(at, minlength=leaves).astype(float)]
     for _ in range(HEIGHT - 1):
         levels.append(levels[-1].reshape(-1, DEGREE).sum(axis=1))
@@ -83,8 +89,16 @@ def main() -> None:
                 errors = []
                 for _ in range(releases):
                     values = draw.lognormal(middle, spread, ROWS)
-                    each, tree = (chosen(values, ranks, price, together=together) for together in (False, True))
-                    errors.append([rank_error(values, q, ranks) for q in (each, tree, simulated(values, ranks, draw))])
+                    each, tree = (
+                        chosen(values, ranks, price, together=together)
+                        for together in (False, True)
+                    )
+                    errors.append(
+                        [
+                            rank_error(values, q, ranks)
+                            for q in (each, tree, simulated(values, ranks, draw))
+                        ]
+                    )
                 each, tree, other = np.mean(errors, axis=0)
                 print(f"{number:5}  {each:15.1f}  {tree:16.1f}  {other:17.1f}")
 

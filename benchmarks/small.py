@@ -1,15 +1,18 @@
-"""Processor time of small releases, beside the plain query of Polars that enforces the limits of the release.
+"""Processor time of small releases, beside the plain query of Polars that
+enforces the limits of the release.
 
     python benchmarks/small.py [--repeats 300]
 
-A table in memory with 10,000 rows of 2,000 people, and two questions: a sum, and a count and a mean in five listed
-groups. Each is typed anew and released again and again, as a dashboard does, from a budget in memory. The column
-"first" has the time of the first release of a question, which also compiles it, and in the first row loads libraries.
+A table in memory with 10,000 rows of 2,000 people, and two questions: a sum, and a count and a mean
+in five listed groups. Each is typed anew and released again and again, as a dashboard does, from a
+budget in memory. The column "first" has the time of the first release of a question, which also
+compiles it, and in the first row loads libraries.
 
-Prints for each question and each kind of table the median time of a release and of the plain query in milliseconds of
-processor time, their ratio, and the limit that the project sets itself for Polars tables. Both run in turns. Each time
-is the mean of ten runs, since the clock of a process may have steps of ten milliseconds. Processor time adds up all
-threads, so it hardly depends on what else the machine does; the clock of a busy machine would.
+Prints for each question and each kind of table the median time of a release and of the plain query
+in milliseconds of processor time, their ratio, and the limit that the project sets itself for
+Polars tables. Both run in turns. Each time is the mean of ten runs, since the clock of a process
+may have steps of ten milliseconds. Processor time adds up all threads, so it hardly depends on what
+else the machine does; the clock of a busy machine would.
 """
 
 from __future__ import annotations
@@ -60,17 +63,23 @@ def ask_groups(frame: Any) -> Any:
 def plain_sum(rows: pl.DataFrame) -> pl.DataFrame:
     """Sums of clipped values in which no person counts for more than five rows."""
     people = rows.lazy().group_by("id").agg(pl.len().alias("n"), pl.col("x").clip(*BOUNDS).sum())
-    return people.select((pl.col("x") * pl.min_horizontal(pl.col("n"), 5) / pl.col("n")).sum()).collect()
+    return people.select(
+        (pl.col("x") * pl.min_horizontal(pl.col("n"), 5) / pl.col("n")).sum()
+    ).collect()
 
 
 def plain_groups(rows: pl.DataFrame) -> pl.DataFrame:
-    """Counts and means in which a person counts in two groups chosen by a hash, and for five rows in all."""
+    """Counts and means in which a person counts in two groups chosen by a
+    hash, and for five rows in all.
+    """
     cells = rows.lazy().filter(pl.col("g").is_in(list(range(GROUPS)))).group_by("id", "g")
     cells = cells.agg(pl.len().alias("n"), pl.col("x").clip(*BOUNDS).sum())
     cells = cells.filter(pl.struct("id", "g").hash(1).rank("ordinal").over("id") <= 2)
     all_rows = pl.col("n").sum().over("id")
     cells = cells.with_columns((pl.min_horizontal(all_rows, 5) / all_rows).alias("w"))
-    totals = cells.group_by("g").agg((pl.col("n") * pl.col("w")).sum(), (pl.col("x") * pl.col("w")).sum())
+    totals = cells.group_by("g").agg(
+        (pl.col("n") * pl.col("w")).sum(), (pl.col("x") * pl.col("w")).sum()
+    )
     return totals.with_columns(pl.col("x") / pl.col("n")).sort("g").collect()
 
 
@@ -95,7 +104,8 @@ def main() -> None:
     warnings.simplefilter("ignore")  # the budget is as large as the releases are many
     rows = table()
     print(
-        f"{ROWS:,} rows of {PEOPLE:,} people; medians of {repeats} times of {RUNS} runs each, in ms of processor time"
+        f"{ROWS:,} rows of {PEOPLE:,} people; medians of {repeats} times of {RUNS} runs each, in "
+        "ms of processor time"
     )
     print(ROW.format("question", "table", "first", "release", "plain", "ratio", "limit"))
     for name, ask, plain, limit in QUESTIONS:
@@ -107,7 +117,10 @@ def main() -> None:
 
             first = milliseconds(release, 1)
             plain(rows)
-            times = [(milliseconds(release), milliseconds(lambda plain=plain: plain(rows))) for _ in range(repeats)]
+            times = [
+                (milliseconds(release), milliseconds(lambda plain=plain: plain(rows)))
+                for _ in range(repeats)
+            ]
             mine, other = (statistics.median(column) for column in zip(*times, strict=True))
             words = f"{limit:.0f} ms" if kind == "Polars" else ""
             figures = f"{first:.1f}", f"{mine:.2f}", f"{other:.2f}", f"{mine / other:.1f}", words

@@ -1,12 +1,14 @@
-"""dpframe beside the same two-level aggregation without privacy, OpenDP and PipelineDP; and how its cost grows.
+"""dpframe beside the same two-level aggregation without privacy, OpenDP and
+PipelineDP; and how its cost grows.
 
-    python benchmarks/speed.py                  # without Spark: under ten minutes on two quiet cores
-    python benchmarks/speed.py --large --spark  # 100 million rows too, and Spark beside Spark
+    python benchmarks/speed.py # without Spark: under ten minutes on two quiet cores python
+    benchmarks/speed.py --large --spark # 100 million rows too, and Spark beside Spark
 
-Prints a table, and writes it with its figures and a chart to benchmarks/results. OpenDP and PipelineDP run in
-environments of their own, made from the package index on the first run (`--opendp PYTHON`, `--pipelinedp PYTHON` take
-others). What is compared runs in turns, and the fastest run counts: the others were slowed down by something else. On a
-machine that others use too, the processor time says more; the table has both.
+Prints a table, and writes it with its figures and a chart to benchmarks/results. OpenDP and
+PipelineDP run in environments of their own, made from the package index on the first run (`--opendp
+PYTHON`, `--pipelinedp PYTHON` take others). What is compared runs in turns, and the fastest run
+counts: the others were slowed down by something else. On a machine that others use too, the
+processor time says more; the table has both.
 """
 
 from __future__ import annotations
@@ -67,7 +69,9 @@ def polars_side(rows):
         return grouped.agg(n=dp.count(), spend=dp.sum("spend", bounds=BOUNDS))
 
     def plain(table):
-        per_unit = table.lazy().group_by("user", "shop").agg(pl.len().alias("n"), pl.col("spend").sum())
+        per_unit = (
+            table.lazy().group_by("user", "shop").agg(pl.len().alias("n"), pl.col("spend").sum())
+        )
         return per_unit.group_by("shop").agg(pl.col("n").sum(), pl.col("spend").sum()).collect()
 
     def timed(question, rows, keys, runs):
@@ -83,7 +87,9 @@ def polars_side(rows):
     yield timed("count and sum by group", min(rows, 10**6), 10**5, 5)
     yield timed("count and sum by group", min(rows, 10**6), 10**6, 5)
     few = pl.DataFrame(columns(10**4))
-    one = {"dpframe": lambda: private(few).sum("spend", bounds=BOUNDS, max_rows=20).release(epsilon=1)}
+    one = {
+        "dpframe": lambda: private(few).sum("spend", bounds=BOUNDS, max_rows=20).release(epsilon=1)
+    }
     yield "one sum", 10**4, 1, in_turns(40, **one)
 
 
@@ -111,14 +117,23 @@ def opendp_side(rows):
     def grouped():  # its predicate `rank < k` keeps k - 1 groups, so 4 keep 3
         limited = context(table).query().truncate_per_group(2, by=["shop"])
         limited = limited.truncate_num_groups(4, by=["shop"], keep="first")
-        asked = limited.group_by("shop").agg(odp.len(), pl.col("spend").dp.sum(BOUNDS)).with_keys(keys)
+        asked = (
+            limited.group_by("shop").agg(odp.len(), pl.col("spend").dp.sum(BOUNDS)).with_keys(keys)
+        )
         return asked.release().collect()
 
     yield "count and sum by group", rows, KEYS, in_turns(1, opendp=grouped)
     few = pl.DataFrame(columns(10**4))
 
     def one_sum():
-        return context(few).query().truncate_per_group(20).select(pl.col("spend").dp.sum(BOUNDS)).release().collect()
+        return (
+            context(few)
+            .query()
+            .truncate_per_group(20)
+            .select(pl.col("spend").dp.sum(BOUNDS))
+            .release()
+            .collect()
+        )
 
     yield "one sum", 10**4, 1, in_turns(3, opendp=one_sum)
 
@@ -131,7 +146,9 @@ def pipelinedp_side(rows):
 
     table = list(zip(*(column.tolist() for column in columns(rows).values()), strict=True))
     reads = pipeline_dp.DataExtractors(
-        privacy_id_extractor=itemgetter(0), partition_extractor=itemgetter(1), value_extractor=itemgetter(2)
+        privacy_id_extractor=itemgetter(0),
+        partition_extractor=itemgetter(1),
+        value_extractor=itemgetter(2),
     )
 
     def grouped():
@@ -161,17 +178,25 @@ def spark_side(rows):
     with tempfile.TemporaryDirectory() as folder:
         pl.DataFrame(columns(rows)).write_parquet(f"{folder}/t.parquet")
         builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "3g")
-        builder = builder.config("spark.sql.shuffle.partitions", "8").config("spark.local.dir", folder)
-        builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.ui.enabled", "false")
+        builder = builder.config("spark.sql.shuffle.partitions", "8").config(
+            "spark.local.dir", folder
+        )
+        builder = builder.config("spark.ui.showConsoleProgress", "false").config(
+            "spark.ui.enabled", "false"
+        )
         session = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
         session.sparkContext.setLogLevel("OFF")
         table = session.read.parquet(f"{folder}/t.parquet")
         private = dp.protect(table, unit="user", budget=dp.Budget(epsilon=1e6))
-        grouped = private.group_by("shop", keys=list(range(KEYS)), max_groups=3, max_rows_per_group=2)
+        grouped = private.group_by(
+            "shop", keys=list(range(KEYS)), max_groups=3, max_rows_per_group=2
+        )
         asked = grouped.agg(n=dp.count(), spend=dp.sum("spend", bounds=BOUNDS))
 
         def plain():
-            per_unit = table.groupBy("user", "shop").agg(sql.count("*").alias("n"), sql.sum("spend").alias("spend"))
+            per_unit = table.groupBy("user", "shop").agg(
+                sql.count("*").alias("n"), sql.sum("spend").alias("spend")
+            )
             return per_unit.groupBy("shop").agg(sql.sum("n"), sql.sum("spend")).collect()
 
         def shuffled():
@@ -184,11 +209,21 @@ def spark_side(rows):
             call()  # which also warms up
             found[name] = {"shuffled_bytes": shuffled() - before}
         times = in_turns(3, plain=plain, dpframe=lambda: asked.release(epsilon=1))
-        yield "count and sum by group, on Spark", rows, KEYS, {name: {**times[name], **found[name]} for name in times}
+        yield (
+            "count and sum by group, on Spark",
+            rows,
+            KEYS,
+            {name: {**times[name], **found[name]} for name in times},
+        )
         session.stop()
 
 
-SIDES = {"polars": polars_side, "opendp": opendp_side, "pipelinedp": pipelinedp_side, "spark": spark_side}
+SIDES = {
+    "polars": polars_side,
+    "opendp": opendp_side,
+    "pipelinedp": pipelinedp_side,
+    "spark": spark_side,
+}
 
 
 # All of them
@@ -203,7 +238,9 @@ def interpreter(name, given):
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
         wanted = HERE / "compare" / OTHERS[name]
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", "numpy", "-r", str(wanted)], check=True)
+        subprocess.run(
+            [str(python), "-m", "pip", "install", "--quiet", "numpy", "-r", str(wanted)], check=True
+        )
     return str(python)
 
 
@@ -225,7 +262,11 @@ def measured(options):
     for name, size in (("opendp", rows), ("pipelinedp", rows // 10)):
         found += side(name, size, interpreter(name, getattr(options, name)))
     if options.spark:
-        found += [row for size in (rows // 100, rows // 10, rows) for row in side("spark", size, sys.executable)]
+        found += [
+            row
+            for size in (rows // 100, rows // 10, rows)
+            for row in side("spark", size, sys.executable)
+        ]
     (large,) = in_memory(10**8 if options.large else rows)
     return {
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
@@ -238,7 +279,9 @@ def measured(options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=float, default=1e7)
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--spark", action="store_true")

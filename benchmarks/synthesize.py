@@ -1,8 +1,10 @@
-"""Synthetic rows beside those of OpenDP's AIM and MST: errors of tables, a model trained on them, and time.
+"""Synthetic rows beside those of OpenDP's AIM and MST:
+errors of tables, a model trained on them, and time.
 
-Two public tables, diamonds and flights, are cut into bins. For each library, ε and run it prints the mean total
-variation between synthetic and real rows over all tables of one, two and three columns, the area under the curve of a
-model that is trained on synthetic rows and tested on real ones, and the seconds.
+Two public tables, diamonds and flights, are cut into bins. For each library, ε and run it prints
+the mean total variation between synthetic and real rows over all tables of one, two and three
+columns, the area under the curve of a model that is trained on synthetic rows and tested on real
+ones, and the seconds.
 
     python benchmarks/synthesize.py FOLDER                # dpframe; writes the tables first
     python benchmarks/synthesize.py FOLDER --library AIM  # or MST: with opendp[mbi] >= 0.16
@@ -24,12 +26,14 @@ import numpy as np
 import polars as pl
 
 DELTA, RUNS = 1e-9, 5
-RHO = {0.1: 0.000177138, 1.0: 0.014973057, 10.0: 1.090785704}  # the largest that imply (ε, 1e-9), rounded down
+# the largest that imply (ε, 1e-9), rounded down
+RHO = {0.1: 0.000177138, 1.0: 0.014973057, 10.0: 1.090785704}
 SETTINGS = {
     "AIM": {"max_size": 4.0, "rounds": 40},
     "MST": {},
 }  # the default of AIM, 80 MB and 160 rounds, did not end in 21 minutes
-PREDICTED = {"diamonds": ("price", 6), "flights": ("arr_delay", 6)}  # whether the bin is at least this one
+# whether the bin is at least this one
+PREDICTED = {"diamonds": ("price", 6), "flights": ("arr_delay", 6)}
 EDGES = {
     "diamonds": {
         "carat": [0, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.2, 1.5, 2, 5.5],
@@ -49,7 +53,17 @@ EDGES = {
 }
 COLUMNS = {
     "diamonds": ["carat", "cut", "color", "clarity", "depth", "table", "price", "x", "y", "z"],
-    "flights": ["month", "hour", "dep_delay", "arr_delay", "carrier", "origin", "dest", "air_time", "distance"],
+    "flights": [
+        "month",
+        "hour",
+        "dep_delay",
+        "arr_delay",
+        "carrier",
+        "origin",
+        "dest",
+        "air_time",
+        "distance",
+    ],
 }
 PACKAGES = {"diamonds": "ggplot2", "flights": "nycflights13"}
 
@@ -65,13 +79,18 @@ def written(folder: Path) -> None:
         for column in columns:
             if column in EDGES[name]:
                 edges, values = np.array(EDGES[name][column]), rows[column].to_numpy().astype(float)
-                places = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+                places = np.clip(
+                    np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2
+                )
                 missing = np.isnan(values)
                 made[column] = np.where(missing, len(edges) - 1, places)
                 sizes[column] = len(edges) - 1 + int(missing.any())
             else:
                 keys = {key: i for i, key in enumerate(sorted(rows[column].unique().to_list()))}
-                made[column], sizes[column] = np.array([keys[value] for value in rows[column]]), len(keys)
+                made[column], sizes[column] = (
+                    np.array([keys[value] for value in rows[column]]),
+                    len(keys),
+                )
         pl.DataFrame(made).cast(pl.Int64).write_parquet(folder / f"{name}.parquet")
         (folder / f"{name}.json").write_text(json.dumps(sizes))
 
@@ -84,14 +103,17 @@ def by_dpframe(rows: pl.DataFrame, sizes: dict[str, int], epsilon: float) -> pl.
     return query.release(epsilon=epsilon, delta=DELTA).table
 
 
-def by_opendp(rows: pl.DataFrame, sizes: dict[str, int], epsilon: float, algorithm: str) -> pl.DataFrame:
+def by_opendp(
+    rows: pl.DataFrame, sizes: dict[str, int], epsilon: float, algorithm: str
+) -> pl.DataFrame:
     import opendp.prelude as dp
     from opendp.extras.mbi import _mst
 
     dp.enable_features("contrib")
     keys = {column: list(range(size)) for column, size in sizes.items()}
     chosen = getattr(dp.mbi, algorithm)(**SETTINGS[algorithm])
-    # The choices of MST add up to some ulps more than the whole price, which OpenDP then refuses: they get 1e-12 less
+    # The choices of MST add up to some ulps more than the whole price, which OpenDP then refuses:
+    # they get 1e-12 less
     _mst.prior = lambda price: price * (1 - 1e-12)
     unit, loss = dp.unit_of(contributions=1), dp.loss_of(rho=RHO[epsilon])
     context = dp.Context.compositor(data=rows.lazy(), privacy_unit=unit, privacy_loss=loss)
@@ -110,7 +132,9 @@ def shares(rows: np.ndarray, part: tuple[int, ...], sizes: list[int]) -> np.ndar
 
 def distance(real: np.ndarray, made: np.ndarray, sizes: list[int], ways: int) -> float:
     parts = list(itertools.combinations(range(len(sizes)), ways))
-    return float(np.mean([np.abs(shares(real, p, sizes) - shares(made, p, sizes)).sum() / 2 for p in parts]))
+    return float(
+        np.mean([np.abs(shares(real, p, sizes) - shares(made, p, sizes)).sum() / 2 for p in parts])
+    )
 
 
 def area(real: pl.DataFrame, made: pl.DataFrame, name: str) -> float:
@@ -123,7 +147,10 @@ def area(real: pl.DataFrame, made: pl.DataFrame, name: str) -> float:
     model = HistGradientBoostingClassifier(random_state=0)
     model.fit(train.drop(column).to_numpy(), train[column].to_numpy() >= least)
     return float(
-        roc_auc_score(test[column].to_numpy() >= least, model.predict_proba(test.drop(column).to_numpy())[:, 1])
+        roc_auc_score(
+            test[column].to_numpy() >= least,
+            model.predict_proba(test.drop(column).to_numpy())[:, 1],
+        )
     )
 
 
@@ -132,10 +159,15 @@ def made_by(folder: Path, library: str, epsilons: list[float], runs: int) -> Non
         path = folder / f"{name} {library} {epsilon:g} {run}.parquet"
         if path.exists():
             continue
-        rows, sizes = pl.read_parquet(folder / f"{name}.parquet"), json.loads((folder / f"{name}.json").read_text())
+        rows, sizes = (
+            pl.read_parquet(folder / f"{name}.parquet"),
+            json.loads((folder / f"{name}.json").read_text()),
+        )
         start = time.perf_counter()
         ours = library == "dpframe"
-        table = by_dpframe(rows, sizes, epsilon) if ours else by_opendp(rows, sizes, epsilon, library)
+        table = (
+            by_dpframe(rows, sizes, epsilon) if ours else by_opendp(rows, sizes, epsilon, library)
+        )
         seconds = time.perf_counter() - start
         path.with_suffix(".json").write_text(json.dumps({"seconds": seconds}))
         table.write_parquet(path)
@@ -146,7 +178,10 @@ def report(folder: Path) -> None:
     print("| table | library | ε | runs | 1-way | 2-way | 3-way | AUC | seconds |")
     print("|---|---|---|---|---|---|---|---|---|")
     for name, columns in COLUMNS.items():
-        real, sizes = pl.read_parquet(folder / f"{name}.parquet"), json.loads((folder / f"{name}.json").read_text())
+        real, sizes = (
+            pl.read_parquet(folder / f"{name}.parquet"),
+            json.loads((folder / f"{name}.json").read_text()),
+        )
         print(f"| {name} | real rows | | | | | | {area(real, real, name):.3f} | |", flush=True)
         for epsilon, library in itertools.product(sorted(RHO), ("dpframe", "AIM", "MST")):
             lines = []
@@ -159,11 +194,15 @@ def report(folder: Path) -> None:
             if lines:
                 one, two, three, auc, seconds = np.mean(lines, axis=0)
                 numbers = f"{one:.4f} | {two:.4f} | {three:.4f} | {auc:.3f} | {seconds:.0f}"
-                print(f"| {name} | {library} | {epsilon:g} | {len(lines)} | {numbers} |", flush=True)
+                print(
+                    f"| {name} | {library} | {epsilon:g} | {len(lines)} | {numbers} |", flush=True
+                )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--library", choices=["dpframe", "AIM", "MST"], default="dpframe")
     parser.add_argument("--epsilon", type=float, nargs="*", default=sorted(RHO))

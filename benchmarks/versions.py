@@ -1,26 +1,30 @@
 """Errors of two versions of the package on made-up tables: which questions became better or worse.
 
     python benchmarks/versions.py OLD/src NEW/src FOLDER [--minutes 9] [--part 1/2] [--only "mean"]
-    python benchmarks/versions.py OLD/src NEW/src FOLDER --again  # what looked worse, with other noise
-    python benchmarks/versions.py OLD/src NEW/src FOLDER --report
-    python benchmarks/versions.py OLD/src NEW/src FOLDER --laws   # noise of totals by its law
+    python benchmarks/versions.py OLD/src NEW/src FOLDER --again # what looked worse, with other
+    noise python benchmarks/versions.py OLD/src NEW/src FOLDER --report python
+    benchmarks/versions.py OLD/src NEW/src FOLDER --laws # noise of totals by its law
 
-A cell is a question, a shape and a size of the table, a price and a relation between neighbours. Each version answers
-in one process, in turns with the other, and under the same random words: where both draw alike their errors are equal,
-and no chance is between them. What is measured is written to FOLDER, so that the command goes on where it ended. Cells
-come in rounds that each ask all questions, large tables last. `--part 1/2` asks every second cell, and `--repeats`
-multiplies releases.
+A cell is a question, a shape and a size of the table, a price and a relation between neighbours.
+Each version answers in one process, in turns with the other, and under the same random words: where
+both draw alike their errors are equal, and no chance is between them. What is measured is written
+to FOLDER, so that the command goes on where it ended. Cells come in rounds that each ask all
+questions, large tables last. `--part 1/2` asks every second cell, and `--repeats` multiplies
+releases.
 
-Numbers of one column or two are asked of many tables at once, as groups of which a person is in one, so that a release
-gives as many errors as there are groups. Tables, matrices and chosen limits are released again and again.
+Numbers of one column or two are asked of many tables at once, as groups of which a person is in
+one, so that a release gives as many errors as there are groups. Tables, matrices and chosen limits
+are released again and again.
 
-`--laws` compares what needs no release: the standard deviation of the noise of each total, and the scale of each
-choice, at all prices and relations, which are exact. What a total is used for may have changed between the versions.
+`--laws` compares what needs no release: the standard deviation of the noise of each total, and the
+scale of each choice, at all prices and relations, which are exact. What a total is used for may
+have changed between the versions.
 
-The error is the root of the mean squared difference to the answer of the new version at ε = 1e9. The ratio is new to
-old, and ± its standard error, from pairs. A cell is suspect where its ratio is above 1 by two standard errors, which
-one in forty is by chance. `--again` measures these with fresh words and four times the releases, and the report judges
-by these alone: WORSE is above 1 by three standard errors. The last columns are processor milliseconds of a cell.
+The error is the root of the mean squared difference to the answer of the new version at ε = 1e9.
+The ratio is new to old, and ± its standard error, from pairs. A cell is suspect where its ratio is
+above 1 by two standard errors, which one in forty is by chance. `--again` measures these with fresh
+words and four times the releases, and the report judges by these alone: WORSE is above 1 by three
+standard errors. The last columns are processor milliseconds of a cell.
 """
 
 from __future__ import annotations
@@ -48,7 +52,8 @@ import polars as pl
 AT_ONCE, LEAST = 20_000, 20  # people of the tables that are asked as groups, and the fewest tables
 RELEASES, AUTO_RELEASES = 8, 4  # of a question that is asked of one table
 EXACT = 1e9
-PRICED_APART = ("crosstab", "hierarchy", "synthetic", "found")  # their noise is not that of their totals alone
+# their noise is not that of their totals alone
+PRICED_APART = ("crosstab", "hierarchy", "synthetic", "found")
 NEED_DELTA = ("found keys", "synthetic rows")
 BOUNDS = {"x": (0, 100), "y": (0, 100)}
 KEYS = {"g": [0, 1, 2], "h": list(range(8))}
@@ -68,20 +73,32 @@ class Cell(NamedTuple):
 
     def words(self) -> str:
         price = f"ε = {self.epsilon:g}" + (f", δ = {self.delta:g}" if self.delta else "")
-        return f"{self.question}; {self.shape}, {self.people}; {price}" + ("; replace" * (self.neighbors == "replace"))
+        return f"{self.question}; {self.shape}, {self.people}; {price}" + (
+            "; replace" * (self.neighbors == "replace")
+        )
 
 
 def table(shape: str, people: int, copies: int) -> pl.DataFrame:
-    """Even values in three groups, skewed ones in three uneven groups, or one to four rows a person, in copies."""
+    """Even values in three groups, skewed ones in three uneven groups, or one to
+    four rows a person, in copies.
+    """
     draw, number = np.random.default_rng(people), people * copies
     x, g = draw.uniform(0, 100, number), draw.integers(0, 3, number)
     if shape == "skewed":
-        x, g = np.minimum(draw.lognormal(2.5, 1, number), 100), draw.choice(3, number, p=[0.8, 0.15, 0.05])
+        x, g = (
+            np.minimum(draw.lognormal(2.5, 1, number), 100),
+            draw.choice(3, number, p=[0.8, 0.15, 0.05]),
+        )
     rows = np.repeat(np.arange(number), draw.integers(1, 5, number) if shape == "rows" else 1)
-    x, g = (x[rows] + (draw.normal(0, 10, len(rows)) if shape == "rows" else 0)).clip(0, 100), g[rows]
+    x, g = (
+        (x[rows] + (draw.normal(0, 10, len(rows)) if shape == "rows" else 0)).clip(0, 100),
+        g[rows],
+    )
     y = (x / 2 + draw.uniform(0, 50, len(rows))).clip(0, 100)
     made = pl.DataFrame({"id": rows, "copy": rows // people, "g": g, "x": x, "y": y})
-    return made.with_columns(h=(pl.col("x") // 12.6).cast(pl.Int64), w=pl.col("x").round().cast(pl.Int64))
+    return made.with_columns(
+        h=(pl.col("x") // 12.6).cast(pl.Int64), w=pl.col("x").round().cast(pl.Int64)
+    )
 
 
 def numbers() -> dict[str, Callable[[], dict[str, Any]]]:
@@ -125,7 +142,9 @@ def tables(frame: Any, rows: int) -> dict[str, Callable[[], Any]]:
 
     limits = {"max_groups": min(rows, 3), "max_rows": rows}
     groups, auto = frame.group_by("g", keys=KEYS["g"], **limits), {"limits": dp.Auto()}
-    tree = pl.DataFrame(list(itertools.product(KEYS["g"], KEYS["h"])), schema=["g", "h"], orient="row")
+    tree = pl.DataFrame(
+        list(itertools.product(KEYS["g"], KEYS["h"])), schema=["g", "h"], orient="row"
+    )
     forty = list(range(40))
     wide, large = {"g": KEYS["g"], "k": forty}, {"k": forty, "l": forty}
     whole = {"max_groups": rows, "max_rows_per_group": rows, "max_rows": rows}
@@ -141,17 +160,25 @@ def tables(frame: Any, rows: int) -> dict[str, Callable[[], Any]]:
         "found keys": lambda: frame.group_by("h", **whole).agg(n=dp.count()),
         "crosstab": lambda: frame.crosstab("g", "h", keys=KEYS, **whole),
         "crosstab of 120 cells": lambda: frame.crosstab("g", "k", keys=wide, margins=True, **whole),
-        "crosstab of 1,600 cells": lambda: frame.crosstab("k", "l", keys=large, margins="measured", **whole),
+        "crosstab of 1,600 cells": lambda: frame.crosstab(
+            "k", "l", keys=large, margins="measured", **whole
+        ),
         "crosstab, margins": lambda: frame.crosstab("g", "h", keys=KEYS, margins=True, **whole),
-        "crosstab, measured margins": lambda: frame.crosstab("g", "h", keys=KEYS, margins="measured", **whole),
+        "crosstab, measured margins": lambda: frame.crosstab(
+            "g", "h", keys=KEYS, margins="measured", **whole
+        ),
         "hierarchy": lambda: frame.hierarchy(["g", "h"], keys=tree, **whole),
         "correlations": lambda: frame.corr(["x", "y"]),
         "covariances": lambda: frame.cov(["x", "y"]),
         "slope": lambda: frame.ols("y ~ x"),
         "description": lambda: frame.describe(["x", "y"]),
         "synthetic rows": lambda: frame.select("id", "g", "h").synthesize(keys=KEYS),
-        "counts by group, chosen limits": lambda: frame.group_by("g", keys=KEYS["g"], **auto).agg(n=dp.count()),
-        "means by group, chosen limits": lambda: frame.group_by("g", keys=KEYS["g"], **auto).agg(m=dp.mean("x")),
+        "counts by group, chosen limits": lambda: frame.group_by("g", keys=KEYS["g"], **auto).agg(
+            n=dp.count()
+        ),
+        "means by group, chosen limits": lambda: frame.group_by("g", keys=KEYS["g"], **auto).agg(
+            m=dp.mean("x")
+        ),
         "mean, chosen bounds": lambda: frame.agg(m=dp.mean("x", bounds=dp.Auto())),
         "sum, chosen bounds": lambda: frame.agg(s=dp.sum("x", bounds=dp.Auto())),
         "median, chosen bounds": lambda: frame.agg(d=dp.median("x", bounds=dp.Auto())),
@@ -164,7 +191,9 @@ def tables(frame: Any, rows: int) -> dict[str, Callable[[], Any]]:
 def protected(cell: Cell, copies: int, budget: Any) -> Any:
     """The private frame; where tables are asked one by one, with limits of its own."""
     rows = 4 if cell.shape == "rows" else 1
-    made = table(cell.shape, cell.people, copies).with_columns(k=pl.col("w") % 40, l=pl.col("y").cast(pl.Int64) % 40)
+    made = table(cell.shape, cell.people, copies).with_columns(
+        k=pl.col("w") % 40, l=pl.col("y").cast(pl.Int64) % 40
+    )
     limits = {} if copies > 1 or "chosen limits" in cell.question else {"max_rows": rows}
     return made.dp(unit="id", budget=budget, bounds=BOUNDS, neighbors=cell.neighbors, **limits)
 
@@ -185,7 +214,11 @@ def read(out: Any) -> dict[str, list[float | None]]:
         return {"n": [float(found.get(key, 0)) for key in KEYS["h"]]}
     if "All" in shown.columns:  # a crosstab with margins
         grid = shown[:, 1:].cast(pl.Float64).to_numpy()
-        parts = {"cells": grid[:-1, :-1], "sums": np.append(grid[:-1, -1], grid[-1, :-1]), "total": grid[-1:, -1]}
+        parts = {
+            "cells": grid[:-1, :-1],
+            "sums": np.append(grid[:-1, -1], grid[-1, :-1]),
+            "total": grid[-1:, -1],
+        }
         return {name: part.ravel().tolist() for name, part in parts.items()}
     if shown.columns[0] == "statistic":  # a description
         return {
@@ -193,7 +226,11 @@ def read(out: Any) -> dict[str, list[float | None]]:
             for c in shown.columns[1:]
             for what, value in shown.select("statistic", c).iter_rows()
         }
-    floats = [c for c, kind in shown.schema.items() if kind.is_numeric() and c not in ("g", "copy", "h", "k", "l")]
+    floats = [
+        c
+        for c, kind in shown.schema.items()
+        if kind.is_numeric() and c not in ("g", "copy", "h", "k", "l")
+    ]
     return {name: shown[name].cast(pl.Float64).to_list() for name in floats}
 
 
@@ -253,7 +290,8 @@ def work() -> None:
         fields, seed, releases = json.loads(line)
         try:
             found = answered(Cell(*fields), seed, releases) if releases else laws(Cell(*fields))
-        except (dp.errors.DpFrameError, AttributeError, TypeError) as error:  # what this version does not know
+        # what this version does not know
+        except (dp.errors.DpFrameError, AttributeError, TypeError) as error:
             found = {"error": f"{type(error).__name__}: {error}"[:200]}
         print(json.dumps(found), flush=True)
 
@@ -263,7 +301,9 @@ class Version:
 
     def __init__(self, source: str) -> None:
         call, env = [sys.executable, __file__, "--work"], {**os.environ, "PYTHONPATH": source}
-        self._process = subprocess.Popen(call, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            call, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def ask(self, cell: Cell, seed: str, releases: int) -> dict[str, Any]:
         """What this version answers. Errors: EOFError if the process ended."""
@@ -280,7 +320,9 @@ class Version:
 
 
 def cells() -> list[Cell]:
-    """All cells in the order in which they are asked: in rounds of all questions, large tables last."""
+    """All cells in the order in which they are asked:
+    in rounds of all questions, large tables last.
+    """
     names = [*numbers(), *tables(SimpleNamespace(group_by=lambda *_, **__: None), 1)]
     grid = [
         Cell(name, shape, people, *price, relation)
@@ -297,8 +339,12 @@ def cells() -> list[Cell]:
     return sorted(place, key=place.__getitem__)
 
 
-def compared(truth: list[float], old: list[Any], new: list[Any], *, each: bool) -> dict[str, float] | None:
-    """Both errors, their ratio and its standard error; each: of each group, and not the mean of a table."""
+def compared(
+    truth: list[float], old: list[Any], new: list[Any], *, each: bool
+) -> dict[str, float] | None:
+    """Both errors, their ratio and its standard error; each:
+    of each group, and not the mean of a table.
+    """
     true = np.array(truth, float)
     squares = [np.square(np.array(found, float) - true) for found in (old, new)]
     if any(one.shape != squares[0].shape for one in squares):
@@ -309,9 +355,18 @@ def compared(truth: list[float], old: list[Any], new: list[Any], *, each: bool) 
     means = [float(one.mean()) if len(one) else math.nan for one in squares]
     if not len(squares[0]) or not all(means):
         return None
-    spread = np.std(squares[1] / means[1] - squares[0] / means[0], ddof=1) / 2 / math.sqrt(len(squares[0]))
+    spread = (
+        np.std(squares[1] / means[1] - squares[0] / means[0], ddof=1)
+        / 2
+        / math.sqrt(len(squares[0]))
+    )
     ratio = math.sqrt(means[1] / means[0])
-    return {"old": math.sqrt(means[0]), "new": math.sqrt(means[1]), "ratio": ratio, "off": ratio * float(spread)}
+    return {
+        "old": math.sqrt(means[0]),
+        "new": math.sqrt(means[1]),
+        "ratio": ratio,
+        "off": ratio * float(spread),
+    }
 
 
 def lines(folder: Path) -> Iterator[dict[str, Any]]:
@@ -322,7 +377,11 @@ def lines(folder: Path) -> Iterator[dict[str, Any]]:
 
 def suspects(folder: Path) -> list[Cell]:
     """Cells that look worse in the first round."""
-    found = {tuple(x["cell"]) for x in lines(folder) if x["round"] == 1 and x["ratio"] - 1 > 2 * x["off"] + 1e-9}
+    found = {
+        tuple(x["cell"])
+        for x in lines(folder)
+        if x["round"] == 1 and x["ratio"] - 1 > 2 * x["off"] + 1e-9
+    }
     return [cell for cell in cells() if tuple(cell) in found]
 
 
@@ -345,47 +404,73 @@ def measure(options: argparse.Namespace) -> None:
                 of = of._replace(delta=0.4)
             if of not in truths:
                 truths[of] = versions[1].ask(of, "", 1)
-            number = 1 if cell.question in numbers() else AUTO_RELEASES if "chosen" in cell.question else RELEASES
+            number = (
+                1
+                if cell.question in numbers()
+                else AUTO_RELEASES
+                if "chosen" in cell.question
+                else RELEASES
+            )
             number = math.ceil(number * options.repeats * (4 if options.again else 1))
             answers = [version.ask(cell, f"round {turn}", number) for version in versions]
             for line in recorded(cell, turn, truths[of], answers):
                 print(json.dumps(line), file=file, flush=True)
 
 
-def recorded(cell: Cell, turn: int, truth: dict[str, Any], answers: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The lines of a cell: one for each column, or one for a question that a version does not know."""
+def recorded(
+    cell: Cell, turn: int, truth: dict[str, Any], answers: list[dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """The lines of a cell: one for each column, or one for a
+    question that a version does not know.
+    """
     line = {"cell": cell, "round": turn, "column": None, "ratio": math.nan, "off": math.nan}
     wrong = [x["error"] for x in (truth, *answers) if "error" in x]
     if wrong:
         yield {**line, "error": wrong[0]}
         return
-    spent = {f"{name} seconds": x["seconds"] for name, x in zip(("old", "new"), answers, strict=True)}
+    spent = {
+        f"{name} seconds": x["seconds"] for name, x in zip(("old", "new"), answers, strict=True)
+    }
     for column, exact in truth["numbers"].items():
-        found = compared(exact[0], *(x["numbers"].get(column, [[]]) for x in answers), each=cell.question in numbers())
+        found = compared(
+            exact[0],
+            *(x["numbers"].get(column, [[]]) for x in answers),
+            each=cell.question in numbers(),
+        )
         if found:
             yield {**line, **spent, "column": column, **found}
 
 
 def compare_laws(options: argparse.Namespace) -> None:
-    """Print the ratios of noise by question and total, for all prices, relations and rows a person."""
+    """Print the ratios of noise by question and total, for all
+    prices, relations and rows a person.
+    """
     versions, ratios = [Version(source) for source in (options.old, options.new)], defaultdict(list)
     some = [cell for cell in cells() if cell.people == SIZES[0] and cell.shape != "skewed"]
     some = [cell for cell in some if not cell.question.startswith(PRICED_APART)]
     for cell in (cell for cell in some if options.only in cell.words()):
         old, new = (version.ask(cell, "", 0) for version in versions)
         if "error" in old or "error" in new:
-            ratios[cell.question, "is not compared: " + str(old.get("error", new.get("error")))[:80]].append(
-                (1.0, cell)
-            )
+            ratios[
+                cell.question, "is not compared: " + str(old.get("error", new.get("error")))[:80]
+            ].append((1.0, cell))
             continue
         for name in old.keys() & new.keys():
-            labels = f"{old[name][0]} → {new[name][0]}" if old[name][0] != new[name][0] else old[name][0]
+            labels = (
+                f"{old[name][0]} → {new[name][0]}" if old[name][0] != new[name][0] else old[name][0]
+            )
             ratios[cell.question, f"{name} ({labels})"].append((new[name][1] / old[name][1], cell))
-    print("| question | total, and its noise | cells | least | largest | largest at |\n|---|---|---:|---:|---:|---|")
+    print(
+        "| question | total, and its noise | cells | least | largest | largest at "
+        "|\n|---|---|---:|---:|---:|---|"
+    )
     for (question, name), found in sorted(ratios.items(), key=lambda pair: pair[0]):
         largest, at = max(found)
         where = at.words().partition("; ")[2] if largest > 1 else ""
-        print(f"| {question} | {name} | {len(found)} | {min(found)[0]:.3f} | {largest:.3f} | {where} |")
+        print(
+            f"| {question} | {name} | {len(found)} | {min(found)[0]:.3f} | {largest:.3f} | {where} "
+            "|"
+        )
 
 
 def report(folder: Path) -> None:
@@ -397,22 +482,30 @@ def report(folder: Path) -> None:
     answered_by_both = {x["cell"][0] for x in found}
     missing = {(x["cell"][0], x["error"]) for x in best.values() if "error" in x}
     missing = {pair for pair in missing if pair[0] not in answered_by_both}
-    print("| question | price | relation | cells | mean ratio | ± | least | largest | WORSE | ms, old | ms, new |")
+    print(
+        "| question | price | relation | cells | mean ratio | ± | least | largest | WORSE | ms, "
+        "old | ms, new |"
+    )
     print("|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|")
     groups = defaultdict(list)
     for x in found:
         cell = Cell(*x["cell"])
         groups[cell.question, x["column"], "ε, δ" if cell.delta else "ε", cell.neighbors].append(x)
-    for (question, column, price, relation), some in sorted(groups.items(), key=lambda pair: pair[0]):
+    for (question, column, price, relation), some in sorted(
+        groups.items(), key=lambda pair: pair[0]
+    ):
         logs = [math.log(x["ratio"]) for x in some]
         off = math.sqrt(sum((x["off"] / x["ratio"]) ** 2 for x in some)) / len(some)
         worse = sum(worse_than_noise(x) for x in some)
         ends = min(x["ratio"] for x in some), max(x["ratio"] for x in some)
-        spent = [1000 * sum(x[f"{name} seconds"] for x in some) / len(some) for name in ("old", "new")]
+        spent = [
+            1000 * sum(x[f"{name} seconds"] for x in some) / len(some) for name in ("old", "new")
+        ]
         name = f"{question}: {column}"
         print(
-            f"| {name} | {price} | {relation} | {len(some)} | {math.exp(sum(logs) / len(logs)):.3f} | {off:.3f} "
-            f"| {ends[0]:.2f} | {ends[1]:.2f} | {worse} | {spent[0]:.0f} | {spent[1]:.0f} |"
+            f"| {name} | {price} | {relation} | {len(some)} | "
+            f"{math.exp(sum(logs) / len(logs)):.3f} | {off:.3f} | {ends[0]:.2f} | {ends[1]:.2f} | "
+            f"{worse} | {spent[0]:.0f} | {spent[1]:.0f} |"
         )
     asked = len({tuple(x["cell"]) for x in found})
     print(f"\n{asked} of {len(cells())} cells, {len(found)} numbers; worse by more than noise:")

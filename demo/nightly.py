@@ -17,7 +17,9 @@ LOG = logging.getLogger("nightly")
 
 
 def nightly(night, days, out, limit, retry):
-    budget = dp.Ledger(out / "signups.sqlite", create=limit is not None).budget("signups", rho=limit)
+    budget = dp.Ledger(out / "signups.sqlite", create=limit is not None).budget(
+        "signups", rho=limit
+    )
     # each person signs up once, so one is in one period
     series = budget.series("signups", every="1d", horizon=365, rho=0.05, unit_periods=1)
 

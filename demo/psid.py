@@ -1,7 +1,9 @@
-"""The main job on real data: a panel of 595 people, seven years each, asked from pandas and from Polars.
+"""The main job on real data: a panel of 595 people, seven years each,
+asked from pandas and from Polars.
 
-The Panel Study of Income Dynamics, 1976 to 1982, as in Cornwell and Rupert 1988: wage, occupation, gender, ethnicity
-and education of each person in each year. A person's seven rows are what differential privacy protects here.
+The Panel Study of Income Dynamics, 1976 to 1982, as in Cornwell and Rupert 1988: wage, occupation,
+gender, ethnicity and education of each person in each year. A person's seven rows are what
+differential privacy protects here.
 """
 
 from __future__ import annotations
@@ -52,7 +54,8 @@ def main() -> None:
 
     by_job = wages.drop_nulls("wage").group_by(
         "occupation", "gender",
-        keys={"occupation": ["blue", "white"], "gender": ["female", "male"]}, max_groups=2, max_rows=7,
+        keys={"occupation": ["blue", "white"], "gender": ["female", "male"]},
+        max_groups=2, max_rows=7,
     )  # fmt: skip
     means = by_job.agg(n=dp.count(), wage=dp.mean("wage")).release(epsilon=1.0)
     show("A grouped mean with public keys", means.table, means.accuracy())
@@ -68,15 +71,26 @@ def main() -> None:
 
     frame = pl.from_pandas(panel).dp(unit="id", budget=budget)
     found = frame.group_by("education", max_groups=1).count_units().release(epsilon=0.5, delta=1e-6)
-    show("Keys that nobody listed: years of education, where enough people have them (Polars)", found.table)
+    show(
+        "Keys that nobody listed: years of education, where enough people have them (Polars)",
+        found.table,
+    )
     show("... with this noise and threshold", found.noise)
 
-    ages = frame.histogram("experience", bins=[0, 10, 20, 30, 40, 60], max_rows=7).release(epsilon=0.4)
-    show("A histogram of years of work, one person counting at most seven times", ages.table, ages.accuracy())
+    ages = frame.histogram("experience", bins=[0, 10, 20, 30, 40, 60], max_rows=7).release(
+        epsilon=0.4
+    )
+    show(
+        "A histogram of years of work, one person counting at most seven times",
+        ages.table,
+        ages.accuracy(),
+    )
 
     # The budget
 
-    history = pd.DataFrame(budget.history()).drop(columns="when").to_string(index=False, max_colwidth=70)
+    history = (
+        pd.DataFrame(budget.history()).drop(columns="when").to_string(index=False, max_colwidth=70)
+    )
     show("What was spent", history, f"spent {budget.spent}; left {budget.remaining}")
     try:
         total.release(epsilon=0.5)
@@ -87,7 +101,10 @@ def main() -> None:
     except dp.errors.MissingBounds as error:
         show("When a bound is missing", f"MissingBounds: {error}")
 
-    show("What to type next: a table of your own", NEXT.format(python=os.path.relpath(sys.executable)))
+    show(
+        "What to type next: a table of your own",
+        NEXT.format(python=os.path.relpath(sys.executable)),
+    )
 
 
 if __name__ == "__main__":

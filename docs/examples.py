@@ -1,16 +1,21 @@
-"""Runs every example of the site and the README: the ```python blocks of a page, in order, in one namespace.
+"""Runs every example of the site and the README:
+the ```python blocks of a page, in order, in one namespace.
 
-    python docs/examples.py                # what differs from the pages, which is nothing
-    python docs/examples.py --write        # puts what examples print, and their pictures, into docs/
-    python docs/examples.py --write start  # of pages whose path has this in it
+    python docs/examples.py # what differs from the pages, which is nothing python docs/examples.py
+    --write # puts what examples print, and their pictures, into docs/ python docs/examples.py
+    --write start # of pages whose path has this in it
 
-A block that ends in an expression shows its value, as in a notebook. What follows the block says how it is compared:
+A block that ends in an expression shows its value, as in a notebook. What follows the block says
+how it is compared:
 
-- ```output must be what was printed, up to white space, whatever the noise: no released number can stand there.
-- ```noisy must be what is printed with the noise that the page was written with; every number may be another one.
+- ```output must be what was printed, up to white space, whatever the noise: no released number can
+  stand there.
+- ```noisy must be what is printed with the noise that the page was written with; every number may
+  be another one.
 - ```python raises must end in an error of dpframe; what is shown is its name and message.
 
-Where a page has tabs (`pandas`, `Polars`), it is run once for each. Every run is in a folder of its own.
+Where a page has tabs (`pandas`, `Polars`), it is run once for each. Every run is in a folder of its
+own.
 """
 
 from __future__ import annotations
@@ -190,7 +195,9 @@ def run(
 
 
 def _for_phones(page: Page) -> None:
-    """Draw the pictures of a page once more, with the same noise, as wide as a phone: `docs/extensions/pictures.py`."""
+    """Draw the pictures of a page once more, with the same noise, as wide as a phone:
+    `docs/extensions/pictures.py`.
+    """
     from dpframe.release.shown.charts.look import Look
 
     usual = Look.__init__
@@ -212,7 +219,9 @@ def _for_phones(page: Page) -> None:
 
 
 def draw(picture: Path, page: Page) -> None:
-    """Keep a picture that an example saved, as the page or the README shows it: light or dark, SVG or PNG."""
+    """Keep a picture that an example saved, as the page or the README shows
+    it: light or dark, SVG or PNG.
+    """
     svg, shown = (
         picture.read_text("utf-8"),
         "\n".join(page.lines) + README.read_text("utf-8"),
@@ -229,7 +238,9 @@ def draw(picture: Path, page: Page) -> None:
 
 
 def dark(svg: str) -> str:
-    """A chart for a dark page: no ground, light text and lines; colours of data stay, and texts in shaded cells."""
+    """A chart for a dark page: no ground, light text and lines;
+    colours of data stay, and texts in shaded cells.
+    """
 
     def shade(match: re.Match[str]) -> str:
         if match[0] in _IN_CELLS:
@@ -312,7 +323,8 @@ def shape(text: str, kind: str) -> str:
 
 
 def differences(page: Page, noise: str = "written") -> list[str]:
-    """Where a page shows something else than its examples print, and the first example of a run that fails.
+    """Where a page shows something else than its examples print, and the
+    first example of a run that fails.
 
     With other noise than that of `write`, only what does not depend on noise is compared.
     """
@@ -330,7 +342,8 @@ def differences(page: Page, noise: str = "written") -> list[str]:
                 continue
             if shape(block.shown, block.kind) != shape(printed, block.kind):
                 found.append(
-                    f"{page.name}, line {block.line}: the page shows\n{block.shown}\nand it prints\n{printed}"
+                    f"{page.name}, line {block.line}: the page shows\n{block.shown}\nand it "
+                    f"prints\n{printed}"
                 )
     return found
 

@@ -1,4 +1,6 @@
-"""What every test of tables shares: one fixture for all engines, and the random tables beside it."""
+"""What every test of tables shares: one fixture for all engines,
+and the random tables beside it.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +13,29 @@ from hypothesis import HealthCheck, settings
 
 from dpframe.testing import fixed_noise
 
-sys.path.insert(0, str(Path(__file__).parent))  # so that tests can import `strategies`, the random tables and plans
+# so that tests can import `strategies`, the random tables and plans
+sys.path.insert(0, str(Path(__file__).parent))
 
 from postgres_server import running_server, server_programs, why_not
 from strategies import KINDS
 from tiers import out_of_turn, thin_out
 
-pytest_plugins = ["dpframe.testing.plugin", "steady_noise"]  # in a module, it may come after a doctest has imported it
+# in a module, it may come after a doctest has imported it
+pytest_plugins = ["dpframe.testing.plugin", "steady_noise"]
 
-# The same examples in each run, as Hypothesis does by itself under CI, and no clock: a loaded machine is no failure.
-settings.register_profile("dpframe", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# The same examples in each run, as Hypothesis does by itself under CI, and no clock: a loaded
+# machine is no failure.
+settings.register_profile(
+    "dpframe", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("dpframe")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Before pytest looks at marks: which cases are long, and which of these are asked in this turn."""
+    """Before pytest looks at marks: which cases are long, and which
+    of these are asked in this turn.
+    """
     thin_out(items)
     turn = os.environ.get("DPFRAME_TURN", "0")
     left = out_of_turn(items, int(turn)) if turn != "all" else []
@@ -43,7 +52,9 @@ def kind(request):
 
 @pytest.fixture
 def same_noise():
-    """The same noise in each run, for what is nearly always so: how good a choice is, which noise may lead astray."""
+    """The same noise in each run, for what is nearly always so:
+    how good a choice is, which noise may lead astray.
+    """
     with fixed_noise(1):
         yield
 
@@ -65,6 +76,8 @@ def postgres(postgres_server):
     engine = sa.create_engine(postgres_server)
     with engine.begin() as connection:
         for table in ("ledger", "budgets", "entries", "data"):
-            connection.execute(sa.text(f"DROP TABLE IF EXISTS dpframe_{table}, old_dpframe_{table}"))
+            connection.execute(
+                sa.text(f"DROP TABLE IF EXISTS dpframe_{table}, old_dpframe_{table}")
+            )
     engine.dispose()
     return postgres_server

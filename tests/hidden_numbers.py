@@ -1,4 +1,6 @@
-"""What a reader finds out about hidden numbers: linear programs, which share no line of code with what hides them."""
+"""What a reader finds out about hidden numbers:
+linear programs, which share no line of code with what hides them.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def table_equations(height, width, there=None, groups=None):
         one[i, :width] = cells[i, :width] if i < height else 1
         one[i, width] = -1
         equations.append(one)
-    members = [np.arange(height)] + [np.flatnonzero(np.equal(groups, part)) for part in range(parts)]
+    members = [np.arange(height)] + [
+        np.flatnonzero(np.equal(groups, part)) for part in range(parts)
+    ]
     for total, rows in zip([height + parts, *range(height, height + parts)], members, strict=True):
         for j in range(width):  # a column, and each part of it
             one = np.zeros(shape)
@@ -59,7 +63,12 @@ def random_table(rng, kind):
     if kind == 0:
         return rng.poisson(rng.gamma(0.5, 20, shape)) * 1.0
     if kind == 1:
-        return np.where(rng.random(shape) < 0.4, rng.integers(0, 10, shape), rng.integers(10, 300, shape)) * 1.0
+        return (
+            np.where(
+                rng.random(shape) < 0.4, rng.integers(0, 10, shape), rng.integers(10, 300, shape)
+            )
+            * 1.0
+        )
     return rng.poisson(rng.choice([0.5, 1, 3]), shape) * 1.0
 
 
@@ -71,7 +80,11 @@ def random_tree(rng, kind, cells=1):
         first.append(np.concatenate([[0], np.cumsum(children)[:-1]]))
         nodes = int(children.sum())
     tree = Levels(tuple(first), nodes)
-    leaves = rng.integers(0, 40, (nodes, cells)) if kind else rng.poisson(rng.gamma(0.5, 20, (nodes, cells)))
+    leaves = (
+        rng.integers(0, 40, (nodes, cells))
+        if kind
+        else rng.poisson(rng.gamma(0.5, 20, (nodes, cells)))
+    )
     values = [leaves * 1.0]
     for level in range(len(first) - 1, -1, -1):
         values.append(tree.up(values[-1], level))
@@ -79,11 +92,13 @@ def random_tree(rng, kind, cells=1):
 
 
 def widths(equations, values, codes, below, floor=0.0, *, whole=True, told=True):
-    """How far the largest and the smallest value of each hidden number lie apart, for all that a reader knows.
+    """How far the largest and the smallest value of each hidden number lie
+    apart, for all that a reader knows.
 
-    Input:  equations: those that the numbers fulfil; values: all of them, of which those with code 0 are shown; below:
-            the limit; floor: the least number; told: whether marks tell which hidden numbers are small. If not, the
-            reader still knows of small ones that they are small
+    Input:  equations: those that the numbers fulfil; values: all of them, of which those with code
+            0 are shown; below: the limit; floor: the least number; told: whether marks tell which
+            hidden numbers are small. If not, the reader still knows of small ones that they are
+            small
     """
     hidden = np.flatnonzero(codes)
     matrix = equations[:, hidden]
@@ -99,7 +114,11 @@ def widths(equations, values, codes, below, floor=0.0, *, whole=True, told=True)
             aim = np.zeros(len(hidden))
             aim[number] = sign
             found = linprog(
-                aim, A_eq=matrix, b_eq=matrix @ values[hidden], bounds=np.column_stack([low, high]), method="highs"
+                aim,
+                A_eq=matrix,
+                b_eq=matrix @ values[hidden],
+                bounds=np.column_stack([low, high]),
+                method="highs",
             )
             assert found.status in (0, 3), found.message
             ends.append(sign * found.fun if found.status == 0 else -sign * np.inf)

@@ -6,7 +6,9 @@ from typing import Any
 
 
 def question_of(query: Any) -> Any:
-    """The question of a query, or of groups that are about to be asked: what is read and what it costs."""
+    """The question of a query, or of groups that are about to be asked:
+    what is read and what it costs.
+    """
     return query._question
 
 

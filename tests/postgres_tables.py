@@ -25,7 +25,9 @@ def stores(backend):
 
     def stored(frame: pl.DataFrame):
         table = f"t{next(numbers)}"
-        columns = ", ".join(f"{_quoted(name)} {_in_postgres(dtype)}" for name, dtype in frame.schema.items())
+        columns = ", ".join(
+            f"{_quoted(name)} {_in_postgres(dtype)}" for name, dtype in frame.schema.items()
+        )
         with backend.con.cursor() as cursor, backend.con.transaction():
             cursor.execute(f"CREATE TEMPORARY TABLE {table} ({columns})")
             with cursor.copy(f"COPY {table} FROM STDIN") as copy:

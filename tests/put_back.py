@@ -2,7 +2,9 @@
 
 
 def put_over(copy, path):
-    """Write a copy over the file, which keeps its identity, as `cp` and most programs of backups do."""
+    """Write a copy over the file, which keeps its identity, as `cp`
+    and most programs of backups do.
+    """
     content = copy.read_bytes()
     with open(path, "r+b") as file:
         file.write(content)

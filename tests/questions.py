@@ -1,7 +1,8 @@
-"""A table with what types can hold, and questions about it that every engine answers alike, or refuses.
+"""A table with what types can hold, and questions about it that every
+engine answers alike, or refuses.
 
-No choice of groups by hash is at stake in them, since each engine has its own hash: limits are above what units have,
-or there are as many groups as keys.
+No choice of groups by hash is at stake in them, since each engine has its own hash: limits are
+above what units have, or there are as many groups as keys.
 """
 
 from __future__ import annotations
@@ -22,12 +23,61 @@ from statistics_table import shapes
 
 INF, NAN = float("inf"), float("nan")
 DAY, TIME = dt.date, dt.datetime
-CITIES, DAYS = ["Aachen", "Bonn", "Düren", ""], [DAY(1969, 12, 31), DAY(2020, 2, 29), DAY(2021, 1, 1)]
-_REALS = [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1e300, -1e300, 1e-300, INF, -INF, NAN, None, 127.5, -129.0, 2.0**63]
+CITIES, DAYS = (
+    ["Aachen", "Bonn", "Düren", ""],
+    [DAY(1969, 12, 31), DAY(2020, 2, 29), DAY(2021, 1, 1)],
+)
+_REALS = [
+    0.0,
+    -0.0,
+    0.5,
+    -0.5,
+    1.5,
+    2.5,
+    -2.5,
+    1e300,
+    -1e300,
+    1e-300,
+    INF,
+    -INF,
+    NAN,
+    None,
+    127.5,
+    -129.0,
+    2.0**63,
+]
 _WHOLE = [0, 1, -1, 5, -7, 127, -128, 2**40 + 3, -(2**40) - 3, 2**63 - 1, -(2**63), None]
-_TEXTS = ["5", "-3", "+7", " 5", "5.5", "1e3", "", "abc", "2020-02-29", "2020-02-30", "2020-02-29 01:02:03", None]
-_TEXTS += ["2020-02-29T23:59:59.999999", "9223372036854775808", "Übung", "x y", "inf", "NaN", "1_000", "0x10", ".5"]
-_TIMES = [TIME(1969, 12, 31, 23, 59, 59, 999_999), TIME(2020, 2, 29, 1, 2, 3, 4), TIME(2020, 7, 1), None]
+_TEXTS = [
+    "5",
+    "-3",
+    "+7",
+    " 5",
+    "5.5",
+    "1e3",
+    "",
+    "abc",
+    "2020-02-29",
+    "2020-02-30",
+    "2020-02-29 01:02:03",
+    None,
+]
+_TEXTS += [
+    "2020-02-29T23:59:59.999999",
+    "9223372036854775808",
+    "Übung",
+    "x y",
+    "inf",
+    "NaN",
+    "1_000",
+    "0x10",
+    ".5",
+]
+_TIMES = [
+    TIME(1969, 12, 31, 23, 59, 59, 999_999),
+    TIME(2020, 2, 29, 1, 2, 3, 4),
+    TIME(2020, 7, 1),
+    None,
+]
 _TIMES += [TIME(1, 1, 1), TIME(9999, 12, 31, 23, 59, 59), TIME(2021, 3, 28, 2, 30)]
 SCHEMA = {
     "u": pl.Int64,
@@ -73,8 +123,12 @@ def table(seed: int = 1, units: int = 9) -> pl.DataFrame:
                     "s": rng.choice(_TEXTS),
                     "day": rng.choice([*DAYS, DAY(1, 1, 1), DAY(9999, 12, 31), None]),
                     "time": time,
-                    "milli": None if time is None else time.replace(microsecond=time.microsecond // 1000 * 1000),
-                    "zone": None if time is None or time.year in (1, 9999) or time.month == 3 else time,
+                    "milli": None
+                    if time is None
+                    else time.replace(microsecond=time.microsecond // 1000 * 1000),
+                    "zone": None
+                    if time is None or time.year in (1, 9999) or time.month == 3
+                    else time,
                     "nano": None if time is None or time.year in (1, 9999) else time,
                     "long": rng.choice([dt.timedelta(1), dt.timedelta(seconds=-3), None]),
                     "n": rng.randint(0, 3),
@@ -82,7 +136,9 @@ def table(seed: int = 1, units: int = 9) -> pl.DataFrame:
                 }
             )
     naive = {**SCHEMA, "zone": pl.Datetime("us")}
-    return pl.DataFrame(rows, naive).with_columns(pl.col("zone").dt.replace_time_zone("Europe/Berlin"))
+    return pl.DataFrame(rows, naive).with_columns(
+        pl.col("zone").dt.replace_time_zone("Europe/Berlin")
+    )
 
 
 TABLE = table()
@@ -125,7 +181,10 @@ _ALL = {"max_groups": 99, "max_rows_per_group": 99}
 
 def _grouped(**keys):
     return lambda f: f.group_by(*keys, keys=keys, max_groups=99, max_rows_per_group=2).agg(
-        n=dp.count(), units=dp.count_units(), s=dp.sum("a", bounds=(-3, 10)), t=dp.sum("x", bounds=(-2.5, 7))
+        n=dp.count(),
+        units=dp.count_units(),
+        s=dp.sum("a", bounds=(-3, 10)),
+        t=dp.sum("x", bounds=(-2.5, 7)),
     )
 
 
@@ -155,7 +214,9 @@ AREAS = {
             b7=c("i") % 1_000_003,
             b8=c("i") // 1,
         ),
-        "rounding": _results(d1=c("x").floor(), d2=c("x").ceil(), d3=c("x").sqrt(), d4=c("d").floor()),
+        "rounding": _results(
+            d1=c("x").floor(), d2=c("x").ceil(), d3=c("x").sqrt(), d4=c("d").floor()
+        ),
         "functions": _results(
             d5=c("x").log(),
             d6=c("x").log1p(),
@@ -208,8 +269,12 @@ AREAS = {
         "text pieces": _texts(c("s").str.split("-").list.get(1)),
         "text replaced": _texts(c("city").str.replace_all("n", "nn").str.slice(1, 4)),
         "text small": _texts(c("s").str.to_lowercase()),
-        "text joined and stripped": _texts(dp.concat_str("city", c("s").str.strip_chars("5 "), separator="-")),
-        "values replaced": _texts(dp.coalesce(c("city").replace({"": "none"}), c("w")).replace_strict({"Bonn": "B"})),
+        "text joined and stripped": _texts(
+            dp.concat_str("city", c("s").str.strip_chars("5 "), separator="-")
+        ),
+        "values replaced": _texts(
+            dp.coalesce(c("city").replace({"": "none"}), c("w")).replace_strict({"Bonn": "B"})
+        ),
         "pattern found": _results(l1=c("s").str.contains("^[+-]?[0-9]+$|[xX]", regex=True)),
         "matches of a pattern": _results(
             n1=c("s").str.extract("([0-9]+)-", 1).cast("int64"),
@@ -268,7 +333,9 @@ AREAS = {
             p2=c("day").cast("datetime").dt.year(),
             p3=c("time").cast("date").is_null(),
         ),
-        "filter": lambda f: f.filter(c("x") > -1).filter(c("yes") | (c("city") == "Bonn")).count(max_rows=99),
+        "filter": lambda f: (
+            f.filter(c("x") > -1).filter(c("yes") | (c("city") == "Bonn")).count(max_rows=99)
+        ),
         "filter constant": lambda f: f.filter(dp.lit(True)).count(max_rows=99),
         "clip": lambda f: (
             f.clip("x", -3, 10.5)
@@ -276,23 +343,39 @@ AREAS = {
             .clip("day", DAYS[1], None)
             .clip("time", None, _TIMES[2])
             .agg(
-                max_rows=99, s=dp.sum("x"), t=dp.sum("i", bounds=(-9, 99)), m=dp.mean("day", bounds=(DAYS[0], DAYS[2]))
+                max_rows=99,
+                s=dp.sum("x"),
+                t=dp.sum("i", bounds=(-9, 99)),
+                m=dp.mean("day", bounds=(DAYS[0], DAYS[2])),
             )
         ),
         "fill": lambda f: (
-            f.fill_null({"x": 2.5, "a": 7, "city": "Kiel", "day": DAYS[1], "time": _TIMES[2], "yes": True})
+            f.fill_null(
+                {"x": 2.5, "a": 7, "city": "Kiel", "day": DAYS[1], "time": _TIMES[2], "yes": True}
+            )
             .group_by("city", max_groups=99, max_rows_per_group=99)
-            .agg(s=dp.sum("x", bounds=(0, 5)), t=dp.sum("a", bounds=(0, 9)), n=dp.count("day"), y=dp.sum("yes"))
+            .agg(
+                s=dp.sum("x", bounds=(0, 5)),
+                t=dp.sum("a", bounds=(0, 9)),
+                n=dp.count("day"),
+                y=dp.sum("yes"),
+            )
         ),
-        "drop": lambda f: f.drop_nulls(["x", "city", "time"]).agg(max_rows=99, n=dp.count(), k=dp.count("a")),
+        "drop": lambda f: f.drop_nulls(["x", "city", "time"]).agg(
+            max_rows=99, n=dp.count(), k=dp.count("a")
+        ),
         "cut": lambda f: (
             f.cut("x", [-5, 0, 2.5, 10], into="bin", right=False)
-            .cut("time", [TIME(1900, 1, 1), TIME(2020, 2, 29, 1, 2, 3), TIME(2021, 1, 1)], into="era")
+            .cut(
+                "time", [TIME(1900, 1, 1), TIME(2020, 2, 29, 1, 2, 3), TIME(2021, 1, 1)], into="era"
+            )
             .group_by("bin", "era", max_groups=99)
             .count_units()
         ),
         "shape": lambda f: (
-            f.rename({"a": "x", "x": "a"}).select("a", "x", "n", "q0").sum("x", bounds=(0, 5), max_rows=99)
+            f.rename({"a": "x", "x": "a"})
+            .select("a", "x", "n", "q0")
+            .sum("x", bounds=(0, 5), max_rows=99)
         ),
     },
     "Keys: listed, Boolean, several, null, found in the data": {
@@ -305,7 +388,10 @@ AREAS = {
         "coarse": _grouped(milli=[TIME(2020, 7, 1), None]),
         "two": _grouped(city=["Bonn", "Aachen"], yes=[True, False]),
         "pairs": lambda f: f.group_by(
-            "city", "day", keys=[("Bonn", DAYS[1]), ("Aachen", DAYS[2]), (None, DAYS[0])], max_groups=3
+            "city",
+            "day",
+            keys=[("Bonn", DAYS[1]), ("Aachen", DAYS[2]), (None, DAYS[0])],
+            max_groups=3,
         ).count_units(),
         "nulls": lambda f: f.group_by("city", keys=[None], max_groups=1).count_units(),
         "other": lambda f: f.group_by("city", keys=CITIES[:2], other="(other)", **_ALL).agg(
@@ -317,27 +403,42 @@ AREAS = {
         "other cell": lambda f: f.crosstab(
             "city", "yes", keys={"city": [*CITIES[:2], None]}, other=("(other)", None), max_rows=20
         ),
-        "found": lambda f: f.group_by("city", "yes", "day", **_ALL).agg(n=dp.count(), u=dp.count_units()),
+        "found": lambda f: f.group_by("city", "yes", "day", **_ALL).agg(
+            n=dp.count(), u=dp.count_units()
+        ),
         "found real": lambda f: f.group_by("x", "f", **_ALL).count(),
-        "names alike": lambda f: f.group_by("n", "q0", **_ALL).agg(s=dp.sum("n", bounds=(0, 3)), t=dp.count("q0")),
-        "histogram": lambda f: f.histogram("x", bins=[-5, 0, 2.5, 10], max_groups=3, max_rows_per_group=2),
-        "crosstab": lambda f: f.crosstab("city", "yes", keys={"city": CITIES, "yes": [True, False]}, max_rows=20),
+        "names alike": lambda f: f.group_by("n", "q0", **_ALL).agg(
+            s=dp.sum("n", bounds=(0, 3)), t=dp.count("q0")
+        ),
+        "histogram": lambda f: f.histogram(
+            "x", bins=[-5, 0, 2.5, 10], max_groups=3, max_rows_per_group=2
+        ),
+        "crosstab": lambda f: f.crosstab(
+            "city", "yes", keys={"city": CITIES, "yes": [True, False]}, max_rows=20
+        ),
     },
     "Limits: rows, groups, rows per group; composite and odd units": {
         "rows": lambda f: f.agg(
             max_rows=2, n=dp.count(), s=dp.sum("a", bounds=(-3, 10)), x=dp.sum("x", bounds=(-1, 1))
         ),
-        "all three": lambda f: f.group_by("city", keys=CITIES, max_groups=4, max_rows_per_group=2, max_rows=3).agg(
+        "all three": lambda f: f.group_by(
+            "city", keys=CITIES, max_groups=4, max_rows_per_group=2, max_rows=3
+        ).agg(
             n=dp.count(), s=dp.sum("x", bounds=(-3, 10)), i=dp.sum("i", bounds=(-(2**60), 2**60))
         ),
         "of a unit": lambda f: f.group_by("city", keys=CITIES, max_groups=4).agg(
             s=dp.sum("x", unit_bounds=(-5, 20)), i=dp.sum("i", unit_bounds=(0, 100))
         ),
-        "bound": lambda f: f.bound(max_rows=3).filter(c("a") > 0).agg(n=dp.count(), u=dp.count_units()),
+        "bound": lambda f: (
+            f.bound(max_rows=3).filter(c("a") > 0).agg(n=dp.count(), u=dp.count_units())
+        ),
     },
     "Aggregates: counts, sums, means, variances, quantiles, distinct values": {
         "moments": lambda f: f.agg(
-            max_rows=99, m=dp.mean("x", bounds=(-3, 10)), v=dp.var("a", bounds=(0, 9)), s=dp.std("d", bounds=(-9, 9))
+            max_rows=99,
+            m=dp.mean("x", bounds=(-3, 10)),
+            v=dp.var("a", bounds=(0, 9)),
+            s=dp.std("d", bounds=(-9, 9)),
         ),
         "second moments of people": lambda f: _population(
             f.group_by("yes", max_groups=2, max_rows_per_group=3, max_rows=4).agg(
@@ -348,7 +449,9 @@ AREAS = {
                 u=dp.sum("x", unit_bounds=(-5, 20)),
             )
         ),
-        "description": lambda f: f.describe(["x", "a", "yes"], {"x": (-3, 10), "a": (0, 9)}, max_rows=5),
+        "description": lambda f: f.describe(
+            ["x", "a", "yes"], {"x": (-3, 10), "a": (0, 9)}, max_rows=5
+        ),
         "cubes": lambda f: f.agg(
             max_rows=99,
             **{
@@ -371,7 +474,9 @@ AREAS = {
             d=dp.geometric_mean("d", bounds=(0.5, 9)),
         ),
         "ranks": lambda f: f.group_by("yes", max_groups=2, max_rows_per_group=3).agg(
-            q=dp.median("x", bounds=(-3, 10)), m=dp.min("a", bounds=(-5, 9)), n=dp.quantile("i", 0.9, bounds=(-9, 9))
+            q=dp.median("x", bounds=(-3, 10)),
+            m=dp.min("a", bounds=(-5, 9)),
+            n=dp.quantile("i", 0.9, bounds=(-9, 9)),
         ),
         "trees": lambda f: f.group_by("yes", max_groups=2, max_rows_per_group=3).agg(
             q=dp.quantile("x", [0.1, 0.5, 0.9], bounds=(-3, 10)),
@@ -381,7 +486,9 @@ AREAS = {
         "distinct": lambda f: f.group_by("yes", max_groups=2, max_rows_per_group=99).agg(
             c=dp.n_unique("city"), d=dp.n_unique("day"), x=dp.n_unique("a")
         ),
-        "distinct in all": lambda f: f.agg(max_rows=99, c=dp.n_unique("city"), t=dp.n_unique("time")),
+        "distinct in all": lambda f: f.agg(
+            max_rows=99, c=dp.n_unique("city"), t=dp.n_unique("time")
+        ),
         "times": lambda f: f.agg(
             max_rows=5,
             m=dp.mean("day", bounds=(DAYS[0], DAYS[2])),
@@ -404,9 +511,9 @@ AREAS = {
             .join(f.select("u", "x").filter(c("x") > 0), on="u")
             .agg(max_rows=99, s=dp.sum("a", bounds=(0, 9)), x=dp.sum("x", bounds=(0, 9)))
         ),
-        "concat": lambda f: dp.concat([f.select("u", "a", "city"), f.filter(c("yes")).select("u", "a", "city")]).agg(
-            max_rows=99, n=dp.count(), s=dp.sum("a", bounds=(0, 9)), c=dp.n_unique("city")
-        ),
+        "concat": lambda f: dp.concat(
+            [f.select("u", "a", "city"), f.filter(c("yes")).select("u", "a", "city")]
+        ).agg(max_rows=99, n=dp.count(), s=dp.sum("a", bounds=(0, 9)), c=dp.n_unique("city")),
         "features": lambda f: f.per_unit(
             n=dp.count(),
             k=dp.count("x"),
@@ -430,13 +537,15 @@ AREAS = {
             dist=dp.sum("dist", bounds=(0, 9)),
             mi=dp.sum("mi", bounds=(-(2**62), 2**62)),
         ),
-        "first and last": lambda f: f.per_unit(a=dp.first("a", by="time"), b=dp.last("x", by="day")).agg(
-            a=dp.sum("a", bounds=(0, 9)), b=dp.sum("b", bounds=(-9, 9))
-        ),
+        "first and last": lambda f: f.per_unit(
+            a=dp.first("a", by="time"), b=dp.last("x", by="day")
+        ).agg(a=dp.sum("a", bounds=(0, 9)), b=dp.sum("b", bounds=(-9, 9))),
         "part": lambda f: f.partition("city", keys=["Bonn", "Aachen"], max_groups=2)["Bonn"].sum(
             "a", bounds=(0, 9), max_rows=3
         ),
-        "part by day": lambda f: f.partition("day", keys=DAYS, max_groups=3)[DAYS[1]].count(max_rows=3),
+        "part by day": lambda f: f.partition("day", keys=DAYS, max_groups=3)[DAYS[1]].count(
+            max_rows=3
+        ),
     },
     "Times with a zone": {
         "zone": _results(
@@ -448,21 +557,39 @@ AREAS = {
         "zone keys": lambda f: f.group_by("zone", **_ALL).count_units(),
     },
     "Durations": {
-        "durations": lambda f: f.sum("long", bounds=(dt.timedelta(0), dt.timedelta(days=2)), max_rows=9),
+        "durations": lambda f: f.sum(
+            "long", bounds=(dt.timedelta(0), dt.timedelta(days=2)), max_rows=9
+        ),
     },
     "Times in nanoseconds": {
-        "nanoseconds": lambda f: f.mean("nano", bounds=(TIME(2019, 1, 1), TIME(2022, 1, 1)), max_rows=9),
+        "nanoseconds": lambda f: f.mean(
+            "nano", bounds=(TIME(2019, 1, 1), TIME(2022, 1, 1)), max_rows=9
+        ),
     },
 }
-UNITS = {"one": "u", "two": ("u", "w"), "text": "w", "real": "f", "truth": "yes", "day": "day", "time": "time"}
+UNITS = {
+    "one": "u",
+    "two": ("u", "w"),
+    "text": "w",
+    "real": "f",
+    "truth": "yes",
+    "day": "day",
+    "time": "time",
+}
 _POLARS = "dp.protect(pl.from_arrow(table), ...)"
 REFUSED = {  # what an engine refuses, with the line to type, which its message must have
     **{(name, "durations"): "EXTRACT(EPOCH FROM x)" for name in ("duckdb", "ibis", "postgres")},
     ("spark", "durations"): "EXTRACT(DAY FROM x)",
     **{(name, "nanoseconds"): "CAST(x AS TIMESTAMP)" for name in ("duckdb", "ibis")},
     **{("postgres", ask): "store times without one" for ask in ("zone", "zone keys")},
-    **{("sqlite", ask): "table.mutate(x=table['zone'].cast('timestamp'))" for ask in ("zone", "zone keys")},
-    **{("datafusion", ask): "table.mutate(x=table['zone'].cast('timestamp'))" for ask in ("zone", "zone keys")},
+    **{
+        ("sqlite", ask): "table.mutate(x=table['zone'].cast('timestamp'))"
+        for ask in ("zone", "zone keys")
+    },
+    **{
+        ("datafusion", ask): "table.mutate(x=table['zone'].cast('timestamp'))"
+        for ask in ("zone", "zone keys")
+    },
     **{(name, "matches of alternatives"): _POLARS for name in ("postgres", "spark")},
     ("spark", "matches of a pattern"): _POLARS,
     ("datafusion", "durations"): "table.mutate(x=table['long'].cast('int64'))",

@@ -23,9 +23,13 @@ _NUMBER = itertools.count()
 
 
 def stored(backend, frame: pl.DataFrame):
-    """Store a Polars table in SQLite, and give it as an Ibis table. Dates and times are texts, as users have them."""
+    """Store a Polars table in SQLite, and give it as an Ibis table.
+    Dates and times are texts, as users have them.
+    """
     table = f"t{next(_NUMBER)}"
-    columns = ", ".join(f"{_quoted(name)} {_declared(dtype)}" for name, dtype in frame.schema.items())
+    columns = ", ".join(
+        f"{_quoted(name)} {_declared(dtype)}" for name, dtype in frame.schema.items()
+    )
     cells = frame.with_columns(
         pl.col(pl.Date).dt.strftime("%Y-%m-%d"),
         pl.col(pl.Datetime).dt.strftime("%Y-%m-%d %H:%M:%S.%f"),
@@ -33,7 +37,9 @@ def stored(backend, frame: pl.DataFrame):
     )
     backend.con.execute(f"CREATE TABLE {table} ({columns})")
     marks = ", ".join("?" * cells.width)
-    rows = [[float(cell) if isinstance(cell, Decimal) else cell for cell in row] for row in cells.rows()]
+    rows = [
+        [float(cell) if isinstance(cell, Decimal) else cell for cell in row] for row in cells.rows()
+    ]
     backend.con.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
     return backend.table(table)
 

@@ -13,8 +13,9 @@ import dpframe as dp
 class Statistic:
     """A function of dpframe with arguments that are right.
 
-    `asked_of` says where it is a method too: of frames and groups, of groups alone, or nowhere. `limited` says whether
-    it needs a limit on rows. A `shape` is a number of any column of numbers with typed bounds, from sums of powers.
+    `asked_of` says where it is a method too: of frames and groups, of groups alone, or nowhere.
+    `limited` says whether it needs a limit on rows. A `shape` is a number of any column of numbers
+    with typed bounds, from sums of powers.
     """
 
     verb: str
@@ -33,9 +34,14 @@ class Statistic:
 
 
 def statistics(
-    x: str, y: str, listed: tuple[str, list[Any]], bounds: tuple[float, float], bounds_of_y: tuple[float, float]
+    x: str,
+    y: str,
+    listed: tuple[str, list[Any]],
+    bounds: tuple[float, float],
+    bounds_of_y: tuple[float, float],
 ) -> dict[str, Statistic]:
-    """Every statistic of a column of numbers x, those of two numbers with y, and those of a column with listed keys.
+    """Every statistic of a column of numbers x, those of two numbers with y, and
+    those of a column with listed keys.
 
     Input:  bounds: of x, from 0 on; bounds_of_y: of y, from 0 on
     """
@@ -72,15 +78,20 @@ def statistics(
     }
 
 
-STATISTICS = statistics("x", "n", ("yes", [True]), (0, 1), (0, 1))  # of the table in `tests/audit/watched.py`
+# of the table in `tests/audit/watched.py`
+STATISTICS = statistics("x", "n", ("yes", [True]), (0, 1), (0, 1))
 
 
 def shapes(column: str, bounds: Any) -> dict[str, Any]:
-    """Every statistic of the shape of a column, by its name: suites that list statistics of their own have them all."""
+    """Every statistic of the shape of a column, by its name:
+    suites that list statistics of their own have them all.
+    """
     verbs = [statistic.verb for statistic in STATISTICS.values() if statistic.shape]
     return {verb: getattr(dp, verb)(column, bounds=bounds) for verb in verbs}
 
 
 def of(asked: str) -> dict[str, Statistic]:
     """The statistics of that table that are methods of "frames" or of "groups"."""
-    return {label: statistic for label, statistic in STATISTICS.items() if asked in statistic.asked_of}
+    return {
+        label: statistic for label, statistic in STATISTICS.items() if asked in statistic.asked_of
+    }

@@ -1,8 +1,8 @@
 """The noise of the quick tier is the same in each run, so that no test of it fails by chance.
 
-Each test draws words that follow from its name, in place of those of the operating system. That of the long tier is new
-in each run, and `DPFRAME_NOISE=new make test` shows what the quick tier does under noise that it has not seen. A child
-of a fork draws its own words.
+Each test draws words that follow from its name, in place of those of the operating system. That of
+the long tier is new in each run, and `DPFRAME_NOISE=new make test` shows what the quick tier does
+under noise that it has not seen. A child of a fork draws its own words.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Random small tables, plans and questions, their neighbours, and the distance between two answers.
 
-Everything is drawn from one seeded generator, so that a failing case is its seed. Totals are integers and claims are
-exact, so every comparison here is exact too.
+Everything is drawn from one seeded generator, so that a failing case is its seed. Totals are
+integers and claims are exact, so every comparison here is exact too.
 """
 
 from __future__ import annotations
@@ -42,14 +42,23 @@ SCHEMA = {
 _ODD = [float("nan"), float("inf"), float("-inf"), -0.0, 0.0, 1e300, -1e-300, None]
 
 
-_PANDAS = {pl.Int64: "Int64", pl.Int8: "Int8", pl.Boolean: "boolean", pl.Date: pd.ArrowDtype(pa.date32())}
+_PANDAS = {
+    pl.Int64: "Int64",
+    pl.Int8: "Int8",
+    pl.Boolean: "boolean",
+    pl.Date: pd.ArrowDtype(pa.date32()),
+}
 
 
 def bring(frame: pl.DataFrame, kind: str) -> Any:
-    """A table as one kind of user brings it; pandas in types that do not depend on whether a value is missing."""
+    """A table as one kind of user brings it; pandas in types that do not depend
+    on whether a value is missing.
+    """
     match kind:
         case "pandas":
-            return frame.to_pandas().astype({n: _PANDAS[t] for n, t in frame.schema.items() if t in _PANDAS})
+            return frame.to_pandas().astype(
+                {n: _PANDAS[t] for n, t in frame.schema.items() if t in _PANDAS}
+            )
         case "lazy":
             return frame.lazy()
         case "pyarrow":
@@ -66,7 +75,9 @@ def hashed_by(patch: Any, hashed: Callable[..., Any], *engines: str) -> None:
 
 
 def rows_of_unit(rng: random.Random, unit: int | None, many: int) -> list[tuple[Any, ...]]:
-    """Rows of one unit: now spread over groups, now heaped in one, with extreme and missing values among them."""
+    """Rows of one unit: now spread over groups, now heaped in one, with extreme
+    and missing values among them.
+    """
     heaped = rng.random() < 0.4
     city, level = rng.choice([*CITIES, None]), rng.choice([*LEVELS, None])
     strong = rng.choice([None, None, 100, -100])
@@ -87,14 +98,20 @@ def rows_of_unit(rng: random.Random, unit: int | None, many: int) -> list[tuple[
 
 def as_frame(rows: list[tuple[Any, ...]]) -> pl.DataFrame:
     """Rows as a Polars frame with the shared schema."""
-    return pl.DataFrame([(*r[:3], None if r[3] is None else float(r[3]), *r[4:]) for r in rows], SCHEMA, orient="row")
+    return pl.DataFrame(
+        [(*r[:3], None if r[3] is None else float(r[3]), *r[4:]) for r in rows],
+        SCHEMA,
+        orient="row",
+    )
 
 
 def random_rows(rng: random.Random, units: int = 5, most: int = 9) -> list[tuple[Any, ...]]:
     """A table of a few units, some with many rows, in random order, with some rows of nobody."""
     rows = rows_of_unit(rng, None, rng.randint(0, 2))
     for unit in range(units):
-        rows += rows_of_unit(rng, unit, rng.choice([1, 2, rng.randint(1, most), rng.randint(most, 3 * most)]))
+        rows += rows_of_unit(
+            rng, unit, rng.choice([1, 2, rng.randint(1, most), rng.randint(most, 3 * most)])
+        )
     rng.shuffle(rows)
     return rows
 
@@ -146,7 +163,16 @@ def random_plan(rng: random.Random) -> Callable[[dp.PrivateFrame], dp.PrivateFra
 
 # Questions
 
-_BOUNDS = [(-3, 10), (0, 5), (2, 4), (-7.5, -0.25), (0, 0), (1e-300, 2e-300), (-1e270, 5), (-(2**63), 2**63)]
+_BOUNDS = [
+    (-3, 10),
+    (0, 5),
+    (2, 4),
+    (-7.5, -0.25),
+    (0, 0),
+    (1e-300, 2e-300),
+    (-1e270, 5),
+    (-(2**63), 2**63),
+]
 
 
 def _aggregates(rng: random.Random) -> dict[str, Any]:
@@ -162,7 +188,9 @@ def _aggregates(rng: random.Random) -> dict[str, Any]:
         "ma": dp.mean("a", bounds=rng.choice(_BOUNDS[:4])),
         "mx": dp.mean("x", bounds=rng.choice(_BOUNDS[:4])),
         **shapes("x", rng.choice(_BOUNDS[:4])),
-        "rax": dp.corr("a", "x", bounds={"a": rng.choice(_BOUNDS[:4]), "x": rng.choice(_BOUNDS[:4])}),
+        "rax": dp.corr(
+            "a", "x", bounds={"a": rng.choice(_BOUNDS[:4]), "x": rng.choice(_BOUNDS[:4])}
+        ),
         "wxa": dp.mean("x", bounds=rng.choice(_BOUNDS[:4]), weights="a", weight_bounds=(0, 9)),
         "gx": dp.geometric_mean("x", bounds=(0.5, 9)),
         "sy": dp.sum("yes"),
@@ -183,23 +211,38 @@ def _keys(rng: random.Random, by: tuple[str, ...]) -> Any:
     if form == "dict":
         return listed
     if len(by) == 1:
-        return listed[by[0]] if form != "frame" else pl.DataFrame({by[0]: listed[by[0]]}, {by[0]: SCHEMA[by[0]]})
+        return (
+            listed[by[0]]
+            if form != "frame"
+            else pl.DataFrame({by[0]: listed[by[0]]}, {by[0]: SCHEMA[by[0]]})
+        )
     rows = [(p, q) for p in listed[by[0]] for q in listed[by[1]] if rng.random() < 0.7] or [
         (listed[by[0]][0], listed[by[1]][0])
     ]
-    return rows if form != "frame" else pl.DataFrame(rows, {name: SCHEMA[name] for name in by}, orient="row")
+    return (
+        rows
+        if form != "frame"
+        else pl.DataFrame(rows, {name: SCHEMA[name] for name in by}, orient="row")
+    )
 
 
 def _limits(rng: random.Random) -> dict[str, int]:
     names = ["max_rows", "max_groups", "max_rows_per_group"]
     most = {"max_rows": 8, "max_groups": 4, "max_rows_per_group": 4}
-    chosen = rng.choice([names, names, names[:1], names[1:], [names[0], names[1]], [names[0], names[2]]])
+    chosen = rng.choice(
+        [names, names, names[:1], names[1:], [names[0], names[1]], [names[0], names[2]]]
+    )
     return {name: rng.choice([rng.randint(1, most[name])] * 7 + [2**31 - 1]) for name in chosen}
 
 
-def random_question(rng: random.Random, *, limited: bool = True) -> Callable[[dp.PrivateFrame], dp.Query]:
+def random_question(
+    rng: random.Random, *, limited: bool = True
+) -> Callable[[dp.PrivateFrame], dp.Query]:
     """A random question, which may be refused; the same one every time it is called."""
-    seed, form = rng.random(), rng.choice(["plain", "public", "public", "private", "private", "histogram", "crosstab"])
+    seed, form = (
+        rng.random(),
+        rng.choice(["plain", "public", "public", "private", "private", "histogram", "crosstab"]),
+    )
 
     def ask(frame: dp.PrivateFrame) -> dp.Query:
         r = random.Random(seed)
@@ -256,24 +299,42 @@ def answer(query: dp.Query, salt: int = 1) -> list[dict[tuple[Any, ...], int]]:
 def distance(first: dict[Any, int], second: dict[Any, int]) -> Distance:
     """Distance of two totals; a group that is missing counts as 0."""
     gaps = [abs(first.get(key, 0) - second.get(key, 0)) for key in first.keys() | second.keys()]
-    return Distance(sum(gap > 0 for gap in gaps), sum(gaps), sum(gap * gap for gap in gaps), max(gaps, default=0))
+    return Distance(
+        sum(gap > 0 for gap in gaps),
+        sum(gaps),
+        sum(gap * gap for gap in gaps),
+        max(gaps, default=0),
+    )
 
 
 def paired_distance(weight: int, first: Any, second: Any) -> Any:
-    """L1 distance of weight · count + sum and weight · count - sum, each of two tables a sum and a count by group."""
+    """L1 distance of weight · count + sum and weight · count - sum, each of two
+    tables a sum and a count by group.
+    """
     keys = {key for part in (*first, *second) for key in part}
     ends = [
-        [weight * count.get(key, 0) + sign * total.get(key, 0) for key in sorted(keys, key=str) for sign in (1, -1)]
+        [
+            weight * count.get(key, 0) + sign * total.get(key, 0)
+            for key in sorted(keys, key=str)
+            for sign in (1, -1)
+        ]
         for total, count in (first, second)
     ]
     return sum(abs(a - b) for a, b in zip(*ends, strict=True))
 
 
-def _check_rest(first: dict[Any, int], second: dict[Any, int], claim: Any, rng: random.Random) -> None:
-    """Whichever groups are released, the total of all the others moves by no more than its claim."""
+def _check_rest(
+    first: dict[Any, int], second: dict[Any, int], claim: Any, rng: random.Random
+) -> None:
+    """Whichever groups are released, the total of all the others
+    moves by no more than its claim.
+    """
     keys = sorted(first.keys() | second.keys(), key=str)
     for shown in ([], *(rng.sample(keys, rng.randint(0, len(keys))) for _ in range(3))):
-        rest = [sum(total for key, total in totals.items() if key not in shown) for totals in (first, second)]
+        rest = [
+            sum(total for key, total in totals.items() if key not in shown)
+            for totals in (first, second)
+        ]
         assert distance({(): rest[0]}, {(): rest[1]}).within(claim), (claim, shown)
 
 
@@ -285,7 +346,10 @@ def _with_followed(query: dp.Query, first: Any, second: Any) -> list[Any]:
         if paid.total.follows is not None:
             pair = zip(*(by_key[total.key] for total in paid.total.follows), strict=True)
             both = [
-                {key: paid.total.added_up(sums.get(key, 0), counts.get(key, 0)) for key in sums.keys() | counts.keys()}
+                {
+                    key: paid.total.added_up(sums.get(key, 0), counts.get(key, 0))
+                    for key in sums.keys() | counts.keys()
+                }
                 for sums, counts in pair
             ]
             answers.append((paid, *both))
@@ -293,17 +357,25 @@ def _with_followed(query: dp.Query, first: Any, second: Any) -> list[Any]:
 
 
 def check_claims(query: dp.Query, other: dp.Query, salt: int = 1) -> list[tuple[Distance, Any]]:
-    """Hold every claim of a question against its answers on two neighbouring tables; the distances and claims."""
+    """Hold every claim of a question against its answers on two neighbouring
+    tables; the distances and claims.
+    """
     first, second = answer(query, salt), answer(other, salt)
     held = []
     for alone in [paid.total for paid in query._question.allotments if paid.total.collects]:
-        (at,) = [i for i, p in enumerate(query._question.read) if replace(alone, collects=False).key == p.total.key]
+        (at,) = [
+            i
+            for i, p in enumerate(query._question.read)
+            if replace(alone, collects=False).key == p.total.key
+        ]
         _check_rest(first[at], second[at], alone.sensitivity, random.Random(salt))
     read = [paid.total.key for paid in query._question.read]
     for paid in query._question.read:
         if paid.beside is not None:  # both are one mechanism: their distances are held together too
             total, count = (read.index(p.total.key) for p in (paid, paid.beside))
-            gap = paired_distance(paid.weight, (first[total], first[count]), (second[total], second[count]))
+            gap = paired_distance(
+                paid.weight, (first[total], first[count]), (second[total], second[count])
+            )
             assert gap <= paired_l1(paid.total.sensitivity), (paid.names, gap, query.explain())
             if paid.rows is not None:  # and the rows without a value
                 rows = read.index(paid.rows.total.key)

@@ -1,4 +1,6 @@
-"""The site: its examples run and print what it shows, and no public name is missing from its reference."""
+"""The site: its examples run and print what it shows, and no public name
+is missing from its reference.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +51,9 @@ def _page(tmp_path, monkeypatch, text):
         "```python raises\n1 + 1\n```\n",
         "```python\nprint('a 1')\n```\n```noisy\nb 2\n```\n",
         # a released number that is shown as if it were exact
-        "```python\nimport pandas as pd, dpframe as dp\nframe = pd.DataFrame({'a': [1]}).dp(dp.Rows(1), dp.Budget(1))\n"
-        "frame.count().release(epsilon=1e-3).value\n```\n```output\n2\n```\n",
+        "```python\nimport pandas as pd, dpframe as dp\nframe = pd.DataFrame({'a': "
+        "[1]}).dp(dp.Rows(1), "
+        "dp.Budget(1))\nframe.count().release(epsilon=1e-3).value\n```\n```output\n2\n```\n",
     ],
     ids=["another value", "an error", "no error", "other words", "a noisy number"],
 )
@@ -66,25 +69,32 @@ def test_what_is_written_is_what_is_compared(tmp_path, monkeypatch):
     assert examples.differences(examples.read(page.path)) == []
 
 
-@pytest.mark.parametrize("module", [dp, dpframe.theory, dp.audit], ids=lambda module: module.__name__)
+@pytest.mark.parametrize(
+    "module", [dp, dpframe.theory, dp.audit], ids=lambda module: module.__name__
+)
 def test_every_public_name_is_in_the_reference(module):
     reference = "\n".join(path.read_text("utf-8") for path in (DOCS / "reference").glob("*.md"))
     missing = [
         name
         for name in module.__all__
-        if name not in ("errors", "plots") and not re.search(rf"auto(class|function):: {name}\b", reference)
+        if name not in ("errors", "plots")
+        and not re.search(rf"auto(class|function):: {name}\b", reference)
     ]
     assert missing == []
 
 
 def test_every_error_is_in_the_reference():
     page = (DOCS / "reference" / "errors.md").read_text("utf-8")
-    assert [name for name in dp.errors.__all__ if name != "kind_of" and f"## {name}\n" not in page] == []
+    assert [
+        name for name in dp.errors.__all__ if name != "kind_of" and f"## {name}\n" not in page
+    ] == []
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_links_to_the_repository_lead_to_a_file(path):
-    for place in re.findall(rf"{REPOSITORY}/(?:blob|tree|raw)/main/([^)#\s\"]+)", path.read_text("utf-8")):
+    for place in re.findall(
+        rf"{REPOSITORY}/(?:blob|tree|raw)/main/([^)#\s\"]+)", path.read_text("utf-8")
+    ):
         assert (ROOT / place).exists(), place
 
 
@@ -96,7 +106,8 @@ def test_each_card_leads_to_a_page():
 
 
 REFERENCE = [
-    pytest.param(entry, id=entry.path) for entry in documented("frame", "aggregates", "expressions", "query", "budget")
+    pytest.param(entry, id=entry.path)
+    for entry in documented("frame", "aggregates", "expressions", "query", "budget")
 ]
 
 
@@ -108,7 +119,9 @@ def test_each_parameter_has_its_own_line_in_the_reference(entry):
             continue
         text = "\n".join(converted((inspect.getdoc(function) or "").split("\n"), function))
         own = re.findall(r"^    - \*\*(.+?)\*\*: \S", text, re.MULTILINE)
-        assert [name.replace("\\", "") for name in own] == parameters.names(function), function.__qualname__
+        assert [name.replace("\\", "") for name in own] == parameters.names(function), (
+            function.__qualname__
+        )
 
 
 def test_a_parameter_without_words_is_noticed():
@@ -143,21 +156,30 @@ ELSEWHERE = {
 }
 HELD = {kind for kind in PUBLIC if not kind.__subclasses__() and kind.__name__ not in ELSEWHERE}
 HELD |= {dp.Budget, dp.Query, dp.Release}
-FIELDS = {"cost", "errors", "items", "name", "recorded", "stored", "typed"}  # plain values, and no method
+# plain values, and no method
+FIELDS = {"cost", "errors", "items", "name", "recorded", "stored", "typed"}
 
 
 @pytest.mark.parametrize("kind", sorted(HELD, key=str), ids=lambda kind: kind.__qualname__)
 def test_all_methods_of_what_people_hold_are_in_the_reference(kind):
-    """Whatever people type of a class, wherever it is defined: `budget.allocate` is that of a class above."""
+    """Whatever people type of a class, wherever it is defined:
+    `budget.allocate` is that of a class above.
+    """
     entries = [entry for entry in documented() if entry.obj in kind.__mro__]
     pages = [(DOCS / "reference" / f"{entry.page}.md").read_text("utf-8") for entry in entries]
     hidden = {
-        word for page in pages for words in re.findall(r":exclude-members: (.+)", page) for word in words.split(", ")
+        word
+        for page in pages
+        for words in re.findall(r":exclude-members: (.+)", page)
+        for word in words.split(", ")
     }
     owners = [owner for owner in kind.__mro__ if owner.__module__.startswith("dpframe")]
     public = {name for owner in owners for name in vars(owner) if not name.startswith("_")}
     assert public - hidden - {name for entry in entries for name in entry.members} <= FIELDS
-    assert not {"allocate", "answer", "series", "forecast", "history", "remaining", "spent", "add"} & hidden
+    assert (
+        not {"allocate", "answer", "series", "forecast", "history", "remaining", "spent", "add"}
+        & hidden
+    )
 
 
 def test_every_page_has_its_markdown_and_its_line_in_llms_txt():
@@ -166,10 +188,13 @@ def test_every_page_has_its_markdown_and_its_line_in_llms_txt():
         assert re.search(rf"^- \[.+\]\({path.relative_to(DOCS)}\): \S.+", text, re.MULTILINE), path
         assert "{eval-rst}" not in markdown.page(path)
     assert len(markdown.pages()) == len([path for path in TEXTS if path.is_relative_to(DOCS)])
-    assert (dp.mean.__doc__ or "").split("\n")[0] in markdown.page(DOCS / "reference" / "aggregates.md")
+    assert (dp.mean.__doc__ or "").split("\n")[0] in markdown.page(
+        DOCS / "reference" / "aggregates.md"
+    )
 
 
-# What people type into the search, and the page that must answer: the word stands in its title or in a heading.
+# What people type into the search, and the page that must answer: the word stands in its title or
+# in a heading.
 SEARCHES = {
     "timezone": "howto/recipes.md",
     "time zone": "howto/recipes.md",
@@ -182,7 +207,10 @@ SEARCHES = {
     "A/B test": "howto/recipes.md",
     "monthly": "howto/recipes.md",
     "undo": "howto/recipes.md",
-    **dict.fromkeys(("CSVW", "SDMX", "Excel", "distinct customers", "budget left", "certificate"), "howto/recipes.md"),
+    **dict.fromkeys(
+        ("CSVW", "SDMX", "Excel", "distinct customers", "budget left", "certificate"),
+        "howto/recipes.md",
+    ),
     "left_on": "howto/joins.md",
     "GDPR": "howto/recipes.md",
     "privacy officer": "howto/recipes.md",
@@ -199,4 +227,6 @@ SEARCHES = {
 @pytest.mark.parametrize(("word", "page"), SEARCHES.items())
 def test_a_word_of_the_search_finds_its_page(word, page):
     headings = re.findall(r"^#+ (.+)$", (DOCS / page).read_text("utf-8"), re.MULTILINE)
-    assert any(word.lower() in heading.lower() for heading in headings), f"no heading of {page} has {word!r}"
+    assert any(word.lower() in heading.lower() for heading in headings), (
+        f"no heading of {page} has {word!r}"
+    )

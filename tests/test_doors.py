@@ -1,4 +1,6 @@
-"""The doors of the library: every public call that does not fit is explained, and a refusal is two frames long."""
+"""The doors of the library: every public call that does not fit is explained,
+and a refusal is two frames long.
+"""
 
 from __future__ import annotations
 
@@ -97,11 +99,15 @@ def test_an_unknown_name_of_an_argument_is_answered_with_the_nearest(frame):
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in dp.__all__ if isinstance(inspect.unwrap(getattr(dp, name)), FunctionType)]
+    "name",
+    [name for name in dp.__all__ if isinstance(inspect.unwrap(getattr(dp, name)), FunctionType)],
 )
 def test_a_call_of_a_function_that_does_not_fit_is_explained(name):
     question = getattr(dp, name)
-    if not any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in inspect.signature(question).parameters.values()):
+    if not any(
+        p.kind is inspect.Parameter.VAR_POSITIONAL
+        for p in inspect.signature(question).parameters.values()
+    ):
         with pytest.raises(WrongCall, match=r"too many positional arguments\."):
             question(*range(40))
 
@@ -109,7 +115,16 @@ def test_a_call_of_a_function_that_does_not_fit_is_explained(name):
 def test_an_unknown_attribute_is_answered(frame):
     groups = frame.group_by("shop", keys=["a", "b"], max_groups=1, max_rows_per_group=1)
     out = groups.count().release(epsilon=1)
-    for thing in (frame, groups, groups.count(), out, out.report(), frame.budget, dp.Rows(1), dp.when(dp.col("x") > 1)):
+    for thing in (
+        frame,
+        groups,
+        groups.count(),
+        out,
+        out.report(),
+        frame.budget,
+        dp.Rows(1),
+        dp.when(dp.col("x") > 1),
+    ):
         with pytest.raises(UnknownAttribute, match="no 'nothing_like_it'"):
             thing.nothing_like_it  # noqa: B018
 
@@ -165,7 +180,9 @@ def test_in_plain_python_a_refusal_is_short():
         f"frame = pd.DataFrame({TABLE!r}).dp(unit='user', budget=dp.Budget(epsilon=1))",
         "frame.mean('basket', max_rows=1)",
     ]
-    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False
+    )
     assert done.stderr.count("  File ") == 2
     assert "clip('basket', 0, 100)" in done.stderr
 
@@ -213,14 +230,27 @@ def test_a_frame_is_true_and_has_no_length(frame):
 
 
 def test_examples_leave_out_what_the_table_declares():
-    declared = {"max_rows": 9, "max_groups": 2, "bounds": {"basket": (0, 50)}, "keys": {"shop": ["a", "b"]}}
+    declared = {
+        "max_rows": 9,
+        "max_groups": 2,
+        "bounds": {"basket": (0, 50)},
+        "keys": {"shop": ["a", "b"]},
+    }
     frame = pd.DataFrame(TABLE).dp(unit="user", budget=dp.Budget(epsilon=10), **declared)
     for ask, line, other in (
         (lambda: frame.groupby("shop", as_index=False), "group_by('shop'", "max_groups="),
         (lambda: len(frame), "count().release(epsilon=0.1)", "max_rows="),
         (lambda: frame.mean("basket", bound=3), "mean('basket').release(epsilon=0.1)", "(0, 100)"),
-        (lambda: frame.mean("items", bound=3), "mean('items', bounds=(0, 100)).release(epsilon=0.1)", "max_rows="),
-        (lambda: frame.group_by(max_group=3), "group_by('shop', max_rows_per_group=5)", "max_groups=1"),
+        (
+            lambda: frame.mean("items", bound=3),
+            "mean('items', bounds=(0, 100)).release(epsilon=0.1)",
+            "max_rows=",
+        ),
+        (
+            lambda: frame.group_by(max_group=3),
+            "group_by('shop', max_rows_per_group=5)",
+            "max_groups=1",
+        ),
     ):
         with pytest.raises(DpFrameError) as caught:
             ask()
@@ -236,7 +266,13 @@ def test_a_budget_in_a_file_is_a_ledger():
 def test_a_release_says_where_its_numbers_are(frame):
     out = frame.count(max_rows=1).release(epsilon=1)
     assert int(out) == out.value
-    for ask in (lambda: out + 1, lambda: 2 * out, lambda: out / out, lambda: out > 3, lambda: round(out, 1)):
+    for ask in (
+        lambda: out + 1,
+        lambda: 2 * out,
+        lambda: out / out,
+        lambda: out > 3,
+        lambda: round(out, 1),
+    ):
         with pytest.raises(InvalidArgument, match=r"\.value, or \.table"):
             ask()
 
@@ -265,13 +301,18 @@ def _described():
             yield f"{kind.__name__}.{name}", function
 
 
-_ELSEWHERE = ("see `", "See `", "as in `", "as `", "as for `", "As `", "`quantile`")  # docstrings that name another one
+# docstrings that name another one
+_ELSEWHERE = ("see `", "See `", "as in `", "as `", "as for `", "As `", "`quantile`")
 
 
-@pytest.mark.parametrize(("name", "function"), list(_described()), ids=lambda x: x if isinstance(x, str) else "")
+@pytest.mark.parametrize(
+    ("name", "function"), list(_described()), ids=lambda x: x if isinstance(x, str) else ""
+)
 def test_docstrings_name_each_parameter(name, function):
     text = inspect.getdoc(function) or ""
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     typed = [p.name for p in inspect.signature(function).parameters.values() if p.kind not in kinds]
-    missing = [one for one in typed if one not in ("self", "cls") and not re.search(rf"\b{one}\b", text)]
+    missing = [
+        one for one in typed if one not in ("self", "cls") and not re.search(rf"\b{one}\b", text)
+    ]
     assert not missing or any(words in text for words in _ELSEWHERE), missing

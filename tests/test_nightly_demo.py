@@ -1,4 +1,6 @@
-"""The script that engineers copy: 30 generated days, a kill in the middle, and a budget that refuses."""
+"""The script that engineers copy: 30 generated days, a kill in the
+middle, and a budget that refuses.
+"""
 
 import datetime as dt
 import importlib.util
@@ -30,7 +32,9 @@ def folders(tmp_path):
     for place, day in enumerate(DAYS):
         users = [f"{place}-{n}" for n in range(rng.randint(50, 90))]
         countries = [rng.choice(["de", "fr", "other", "xx"]) for _ in users]
-        pl.DataFrame({"user_id": users, "country": countries}).write_parquet(days / f"{day}.parquet")
+        pl.DataFrame({"user_id": users, "country": countries}).write_parquet(
+            days / f"{day}.parquet"
+        )
     out = tmp_path / "out"
     out.mkdir()
     return days, out
@@ -38,7 +42,18 @@ def folders(tmp_path):
 
 def command(day, folders, *more):
     days, out = folders
-    return [sys.executable, "-W", "error", str(SCRIPT), day, "--days", str(days), "--out", str(out), *more]
+    return [
+        sys.executable,
+        "-W",
+        "error",
+        str(SCRIPT),
+        day,
+        "--days",
+        str(days),
+        "--out",
+        str(out),
+        *more,
+    ]
 
 
 def run(day, folders, *more):
@@ -49,12 +64,14 @@ def killed(day, folders):
     """Kill the job once it has paid for its night and before the answer is stored."""
     ledger = folders[1] / "signups.sqlite"
     slow = (
-        "import sys, time, runpy; from dpframe.release.kinds.series import series as s; drawn = s.measured\n"
-        "def slow(*arguments): time.sleep(60); return drawn(*arguments)\n"
-        f"s.measured = slow; sys.argv = {command(day, folders)[3:]!r}\n"
-        f"runpy.run_path({str(SCRIPT)!r}, run_name='__main__')"
+        "import sys, time, runpy; from dpframe.release.kinds.series import series as s; drawn = "
+        "s.measured\ndef slow(*arguments): time.sleep(60); return drawn(*arguments)\ns.measured = "
+        f"slow; sys.argv = {command(day, folders)[3:]!r}\nrunpy.run_path({str(SCRIPT)!r}, "
+        "run_name='__main__')"
     )
-    job = subprocess.Popen([sys.executable, "-c", slow], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    job = subprocess.Popen(
+        [sys.executable, "-c", slow], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     patience = time.monotonic() + 120
     while time.monotonic() < patience:
         lines = dp.Ledger(ledger).budget("signups").history()
@@ -95,7 +112,10 @@ def test_thirty_nights_with_a_kill_in_the_middle(folders, monkeypatch, capsys):
     assert "Stored answer of" in capsys.readouterr().out
     table = pl.read_csv(out / "signups.csv")
     assert table.height == 3 * 30
-    exact = sum(pl.read_parquet(days / f"{day}.parquet").filter(pl.col("country") == "de").height for day in DAYS)
+    exact = sum(
+        pl.read_parquet(days / f"{day}.parquet").filter(pl.col("country") == "de").height
+        for day in DAYS
+    )
     last = table.filter((pl.col("country") == "de") & (pl.col("period") == DAYS[-1]))
     error = last["count_units_total_error"][0] / 1.96 * 6  # of six standard deviations
     assert abs(last["count_units_total"][0] - exact) < error
@@ -104,7 +124,9 @@ def test_thirty_nights_with_a_kill_in_the_middle(folders, monkeypatch, capsys):
 
 
 def test_the_script_makes_no_ledger_in_another_folder(folders, monkeypatch, caplog):
-    """Without --limit it opens what is there: in a folder without the ledger nothing is made, and nothing is spent."""
+    """Without --limit it opens what is there: in a folder without the ledger nothing
+    is made, and nothing is spent.
+    """
     assert calm(DAYS[0], folders, monkeypatch) == 1
     assert "There is no ledger" in caplog.text
     assert list(folders[1].iterdir()) == []
@@ -113,7 +135,9 @@ def test_the_script_makes_no_ledger_in_another_folder(folders, monkeypatch, capl
 def test_the_script_exits_with_an_error_where_the_budget_refuses(folders):
     out = folders[1]
     budget = dp.Ledger(out / "signups.sqlite").budget("signups", rho=0.1)
-    dp.protect(pl.DataFrame({"user_id": ["a"]}), unit="user_id", budget=budget).count_units().release(rho=0.09)
+    dp.protect(
+        pl.DataFrame({"user_id": ["a"]}), unit="user_id", budget=budget
+    ).count_units().release(rho=0.09)
     done = run(DAYS[0], folders)
     assert done.returncode == 1
     assert "Nothing was spent" in done.stderr

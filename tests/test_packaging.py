@@ -1,4 +1,6 @@
-"""What is said in several places about the package is said alike. `make wheel` builds it and looks inside."""
+"""What is said in several places about the package is said alike.
+`make wheel` builds it and looks inside.
+"""
 
 import re
 import subprocess
@@ -28,7 +30,9 @@ def test_the_repository_and_the_licence_are_one():
 
 def test_this_python_is_among_those_that_are_named():
     named = {
-        c.rpartition(" ")[2] for c in PROJECT["classifiers"] if c.startswith("Programming Language :: Python :: 3.")
+        c.rpartition(" ")[2]
+        for c in PROJECT["classifiers"]
+        if c.startswith("Programming Language :: Python :: 3.")
     }
     assert "{}.{}".format(*sys.version_info) in named
     assert PROJECT["requires-python"] == f">={min(named, key=lambda v: int(v[2:]))}"
@@ -38,7 +42,9 @@ def test_each_version_of_the_changelog_has_the_usual_parts():
     for version in CHANGES.split("\n## ")[1:]:
         titles = re.findall(r"^### (.*)$", version, re.M)
         assert titles
-        assert titles == [title for title in ("Added", "Changed", "Removed", "Fixed") if title in titles]
+        assert titles == [
+            title for title in ("Added", "Changed", "Removed", "Fixed") if title in titles
+        ]
         assert not re.search(r"^- ", version.partition("### ")[0], re.M)
 
 
@@ -46,7 +52,11 @@ def test_each_file_that_the_makefile_names_is_there():
     """A tier that is rarely run would name a file that has moved."""
     targets = ["test-long", "test-oldest", "test-newest", "fuzz", "bench"]
     typed = subprocess.run(
-        ["make", "--dry-run", "--always-make", *targets], cwd=ROOT, capture_output=True, text=True, check=True
+        ["make", "--dry-run", "--always-make", *targets],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
     named = {word for word in typed.split() if re.match(r"(tests|benchmarks|src)(/|$)", word)}
     assert {"src", "tests/oldest.txt", "tests/release/shown/test_release.py"} <= named

@@ -40,7 +40,9 @@ def test_of_a_list_each_nth_case_is_quick():
 @pytest.mark.parametrize("step", [2, 3, 5, 100])
 @pytest.mark.parametrize("engines", [1, 2, 8])
 def test_of_a_grid_each_value_stays_quick(step, engines):
-    cases = [Case(step, engine=engine, name=name) for name in "abcdefg" for engine in range(engines)]
+    cases = [
+        Case(step, engine=engine, name=name) for name in "abcdefg" for engine in range(engines)
+    ]
     thin_out(cases)
     kept = [case.callspec.params for case in cases if case.is_quick]
     if engines > 1:
@@ -50,7 +52,10 @@ def test_of_a_grid_each_value_stays_quick(step, engines):
 
 
 def long_cases(**values):
-    cases = [Case(1, **dict(zip(values, case, strict=True))) for case in itertools.product(*values.values())]
+    cases = [
+        Case(1, **dict(zip(values, case, strict=True)))
+        for case in itertools.product(*values.values())
+    ]
     for case in cases:
         case.add_marker(pytest.mark.long)
     return cases

@@ -1,4 +1,6 @@
-"""What once took forever ends: each piece of code runs in a process of its own, and fails if it outlives its limit."""
+"""What once took forever ends: each piece of code runs in a process of its own, and
+fails if it outlives its limit.
+"""
 
 import subprocess
 import sys
@@ -32,9 +34,11 @@ EXPRESSIONS = {
     "product": "functools.reduce(operator.mul, terms)",
     "whole": "functools.reduce(operator.add, [t.cast('int64') for t in terms[:100]])",
     "any": "dp.when(functools.reduce(operator.or_, [t > 9 for t in terms])).then(1).otherwise(0)",
-    "not": "dp.when(functools.reduce(lambda e, _: ~e, range(60), terms[0] > 1)).then(1).otherwise(0)",
+    "not": "dp.when(functools.reduce(lambda e, _: ~e, range(60), terms[0] > "
+    "1)).then(1).otherwise(0)",
     "sqrt": "functools.reduce(lambda e, _: e.sqrt(), range(60), terms[0])",
-    "cast": "functools.reduce(lambda e, k: e.cast(('int64', 'float64')[k % 2]), range(60), terms[0])",
+    "cast": "functools.reduce(lambda e, k: e.cast(('int64', 'float64')[k % 2]), range(60), "
+    "terms[0])",
 }
 PRICES = """
 for price in (1e-15, 1e-12, 1e-3, 1e6, 1e12, 1e16, 1e17, 1e18, 1e30):
@@ -60,7 +64,9 @@ def ends(code):
     subprocess.run([sys.executable, "-c", BEGIN + code], check=True, timeout=LIMIT)
 
 
-@pytest.mark.parametrize("name", [n if n == "sum" else pytest.param(n, marks=pytest.mark.long) for n in EXPRESSIONS])
+@pytest.mark.parametrize(
+    "name", [n if n == "sum" else pytest.param(n, marks=pytest.mark.long) for n in EXPRESSIONS]
+)
 def test_expressions_end(name):
     pytest.importorskip("ibis")
     ends("\n".join(f"{table}\nask(table, {EXPRESSIONS[name]})" for table in TABLES.values()))

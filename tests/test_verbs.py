@@ -1,4 +1,6 @@
-"""The pages that translate verbs of pandas and Polars: every line of their tables runs on the page's own table."""
+"""The pages that translate verbs of pandas and Polars:
+every line of their tables runs on the page's own table.
+"""
 
 from __future__ import annotations
 
@@ -18,22 +20,27 @@ sys.path.insert(0, str(ROOT / "docs"))
 
 import examples  # noqa: E402 - it is found by the line above
 
-PAGES = {name: examples.read(ROOT / "docs" / "howto" / f"from-{name}.md") for name in ("pandas", "polars")}
+PAGES = {
+    name: examples.read(ROOT / "docs" / "howto" / f"from-{name}.md")
+    for name in ("pandas", "polars")
+}
 _ROW = re.compile(r"\| (`.+?) \| (.+) \|")
 _CODE = re.compile(r"`([^`]+)`")
 
 # Verbs that people type most, each of which must be on the left of its page.
 COMMON = {
-    "pandas": "agg apply assign astype clip concat corr count cov crosstab cumsum cut describe diff drop "
-    "drop_duplicates dropna explode fillna groupby head hist info interpolate isin isna kurt loc map max "
-    "mean median melt merge min mode nlargest nunique pct_change pivot_table plot qcut quantile query "
-    "rank rename replace resample reset_index rolling sample set_index shape shift size skew sort_values "
-    "stack std sum to_csv to_datetime transform unique value_counts var where",
-    "polars": "agg cast clip coalesce collect concat count cov corr cum_sum cut describe diff drop drop_nulls "
-    "explode fill_null filter glimpse group_by group_by_dynamic head height hist implode is_in join "
-    "join_asof len map_elements max mean median min mode n_unique null_count over partition_by pivot "
-    "quantile rank rename replace rolling_mean row sample schema select shift skew sort std sum top_k "
-    "unique unpivot value_counts var vstack when with_columns with_row_index write_csv",
+    "pandas": "agg apply assign astype clip concat corr count cov crosstab cumsum cut describe "
+    "diff drop drop_duplicates dropna explode fillna groupby head hist info interpolate isin "
+    "isna kurt loc map max mean median melt merge min mode nlargest nunique pct_change "
+    "pivot_table plot qcut quantile query rank rename replace resample reset_index rolling "
+    "sample set_index shape shift size skew sort_values stack std sum to_csv to_datetime "
+    "transform unique value_counts var where",
+    "polars": "agg cast clip coalesce collect concat count cov corr cum_sum cut describe diff drop "
+    "drop_nulls explode fill_null filter glimpse group_by group_by_dynamic head height hist "
+    "implode is_in join join_asof len map_elements max mean median min mode n_unique "
+    "null_count over partition_by pivot quantile rank rename replace rolling_mean row sample "
+    "schema select shift skew sort std sum top_k unique unpivot value_counts var vstack when "
+    "with_columns with_row_index write_csv",
 }
 
 
@@ -45,7 +52,9 @@ def _lines(side: int) -> list[Any]:
     return [
         pytest.param(name, code, id=f"{name}: {code}")
         for name, page in PAGES.items()
-        for code in dict.fromkeys(code for cells in _cells(page) for code in _CODE.findall(cells[side]))
+        for code in dict.fromkeys(
+            code for cells in _cells(page) for code in _CODE.findall(cells[side])
+        )
         if "." in code or "(" in code
     ]
 
@@ -64,7 +73,8 @@ def test_the_verb_on_the_left_is_one(name, code):
     eval(code, _names(name))
 
 
-@pytest.mark.filterwarnings("ignore:The released table is empty")  # four rows have no key that enough units share
+# four rows have no key that enough units share
+@pytest.mark.filterwarnings("ignore:The released table is empty")
 @pytest.mark.parametrize(("name", "code"), _lines(1))
 def test_the_line_on_the_right_runs(name, code):
     found = eval(code, _names(name))
@@ -81,5 +91,9 @@ def test_every_common_verb_has_its_row(name):
 
 def test_no_row_is_overlooked():
     for page in PAGES.values():
-        rows = [line for line in page.lines if line.startswith("| ") and not line.startswith(("| pandas", "| Polars"))]
+        rows = [
+            line
+            for line in page.lines
+            if line.startswith("| ") and not line.startswith(("| pandas", "| Polars"))
+        ]
         assert len(rows) == len(_cells(page)) > 50

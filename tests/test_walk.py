@@ -1,7 +1,9 @@
-"""Every public question on every engine, by `release`: answered, or refused by an error of dpframe with nothing spent.
+"""Every public question on every engine, by `release`:
+answered, or refused by an error of dpframe with nothing spent.
 
-Each engine has a process of its own, which is killed where a cell outlives its limit. The long tier asks all questions
-of all engines, on plain rows and on hostile ones. The quick tier asks some of them, of engines that start quickly.
+Each engine has a process of its own, which is killed where a cell outlives its limit. The long tier
+asks all questions of all engines, on plain rows and on hostile ones. The quick tier asks some of
+them, of engines that start quickly.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from engine.conftest import ENGINES
 from questions import ABSENT, REFUSED
 from walk import CELLS
 
-LIMIT = 300  # seconds for a cell; nearly all take less than one, and the longest ten on an idle machine
+# seconds for a cell; nearly all take less than one, and the longest ten on an idle machine
+LIMIT = 300
 QUICK = {"polars": 7, "pandas": 20, "duckdb": 40, "sqlite": 60}  # every n-th question
 SCRIPT = Path(__file__).with_name("walk.py")
 FACTS = {
@@ -38,18 +41,30 @@ FACTS = {
     "total",
     "window",
 }
-ELSEWHERE = {  # what an engine refuses of the walk's own expressions, with a part of the line to type
+# what an engine refuses of the walk's own expressions, with a part of the line to type
+ELSEWHERE = {
     **{(name, "matches"): "dp.protect(" for name in ("postgres", "sqlite", "spark")},
     ("postgres", "zones"): "store times without one",
     **{(name, "zones"): "table.mutate(" for name in ("sqlite", "datafusion")},
 }
 NO_QUESTIONS = {"set_budget", "set_memory", "content_hash", "on_release"}
-NO_OPERATORS = {"__init__", "__getitem__", "__round__", "__repr__", "__bool__", "__iter__", "__hash__", "__rpow__"}
+NO_OPERATORS = {
+    "__init__",
+    "__getitem__",
+    "__round__",
+    "__repr__",
+    "__bool__",
+    "__iter__",
+    "__hash__",
+    "__rpow__",
+}
 
 
 def walked(*words):
     """The lines of a walk. A cell that outlived its limit is the last, and has no outcome."""
-    done = subprocess.run([sys.executable, *map(str, words)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, *map(str, words)], capture_output=True, text=True, check=False
+    )
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert lines, done.stderr
     return lines, done.stderr[-3000:]
@@ -58,7 +73,11 @@ def walked(*words):
 def check(engine, table, url, every):
     lines, said = walked(SCRIPT, engine, table, LIMIT, url, "--every", every)
     assert "cell" in lines[-1], f"{engine}, {table}: {lines[-1]['begun']} did not end.\n{said}"
-    wrong = [line for line in lines if line.get("outcome", "answered") != "answered" and not expected(engine, line)]
+    wrong = [
+        line
+        for line in lines
+        if line.get("outcome", "answered") != "answered" and not expected(engine, line)
+    ]
     assert not wrong, (engine, table, wrong)
     cells = [line for line in lines if "cell" in line]
     assert len(cells) == len(list(CELLS)[::every])
@@ -66,7 +85,9 @@ def check(engine, table, url, every):
 
 
 def expected(engine, line):
-    """Whether a question is one that the engine is known to refuse, at the question, with the line to type."""
+    """Whether a question is one that the engine is known to refuse, at the
+    question, with the line to type.
+    """
     topic, _, name = line["cell"].partition(": ")
     why = (REFUSED if topic == "questions" else ELSEWHERE).get((engine, name))
     absent = topic == "questions" and (engine, name) in ABSENT
@@ -96,8 +117,8 @@ def test_a_question_that_does_not_end_is_killed():
 
 # Verbs
 
-# Functions of dpframe are noted that a file of the tests calls, by itself or through what names the line to type. This
-# begins before the questions are imported: some write their expressions then.
+# Functions of dpframe are noted that a file of the tests calls, by itself or through what names the
+# line to type. This begins before the questions are imported: some write their expressions then.
 NOTED = f"""
 import sys
 called = set()
@@ -128,9 +149,21 @@ def asked():
     made = {f"dp.{name}": getattr(dp, name) for name in set(dp.__all__) - NO_QUESTIONS}
     for value in (x, x.str, x.str.split("-"), x.dt, dp.when(x > 0), dp.when(x > 0).then(1)):
         kind = type(value)
-        own = {name for name in vars(kind) if not name.startswith("_") or (value is x and name.endswith("__"))}
+        own = {
+            name
+            for name in vars(kind)
+            if not name.startswith("_") or (value is x and name.endswith("__"))
+        }
         made |= {f"{kind.__name__}.{name}": getattr(kind, name) for name in own - NO_OPERATORS}
-    for kind in (dp.PrivateFrame, dp.PrivateGroupBy, dp.Query, MomentsQuery, SynthesisQuery, Batch, Series):
+    for kind in (
+        dp.PrivateFrame,
+        dp.PrivateGroupBy,
+        dp.Query,
+        MomentsQuery,
+        SynthesisQuery,
+        Batch,
+        Series,
+    ):
         public = {name for name in dir(kind) if not name.startswith("_")} - FACTS
         made |= {f"{kind.__name__}.{name}": getattr(kind, name) for name in public}
     return {name: inspect.unwrap(made) for name, made in made.items() if inspect.isfunction(made)}

@@ -1,9 +1,11 @@
-"""The walk: every public question, asked of an engine by `release`, each under a time limit that kills.
+"""The walk: every public question, asked of an engine by `release`, each
+under a time limit that kills.
 
 python tests/walk.py ENGINE TABLE LIMIT [URL] [--every N] [--only WORDS]  # JSON lines
 
-It dies where a cell takes longer than LIMIT seconds. A cell is a question, an engine and a table: one of plain rows, or
-one of rows that engines fail on. It is answered, or refused by an error of dpframe with nothing spent.
+It dies where a cell takes longer than LIMIT seconds. A cell is a question, an engine and a table:
+one of plain rows, or one of rows that engines fail on. It is answered, or refused by an error of
+dpframe with nothing spent.
 """
 
 from __future__ import annotations
@@ -68,14 +70,17 @@ def plain(units: int = 60) -> pl.DataFrame:
         for _ in range(rng.randint(1, 9))
     ]
     naive = {**SCHEMA, "zone": pl.Datetime("us"), "d": pl.Float64}
-    frame = pl.DataFrame(rows, naive).with_columns(pl.col("zone").dt.replace_time_zone("Europe/Berlin"))
+    frame = pl.DataFrame(rows, naive).with_columns(
+        pl.col("zone").dt.replace_time_zone("Europe/Berlin")
+    )
     return frame.with_columns(pl.col("d").cast(SCHEMA["d"]))
 
 
 TABLES = {"plain": plain, "hostile": lambda: TABLE}
 
 
-# Cells. Each has a function that asks; it gets the protected frame, and may protect the table again in another way.
+# Cells. Each has a function that asks; it gets the protected frame, and may protect the table again
+# in another way.
 
 CELLS: dict[str, Callable[[Cell], Any]] = {}
 
@@ -92,7 +97,9 @@ class Cell:
 
 def _add(topic: str, **asks: Callable[[Any], Any]) -> None:
     """Questions about the frame of unit "u"."""
-    CELLS.update({f"{topic}: {name}": lambda cell, ask=ask: ask(cell.frame()) for name, ask in asks.items()})
+    CELLS.update(
+        {f"{topic}: {name}": lambda cell, ask=ask: ask(cell.frame()) for name, ask in asks.items()}
+    )
 
 
 def _cell(ask: Callable[[Cell], Any]) -> Callable[[Cell], Any]:
@@ -103,7 +110,11 @@ def _cell(ask: Callable[[Cell], Any]) -> Callable[[Cell], Any]:
 _add("questions", **QUESTIONS)
 _add(
     "frames",
-    **{label: lambda f, s=s: s.ask(f, max_rows=2) for label, s in _STATISTICS.items() if "frames" in s.asked_of},
+    **{
+        label: lambda f, s=s: s.ask(f, max_rows=2)
+        for label, s in _STATISTICS.items()
+        if "frames" in s.asked_of
+    },
 )
 _add(
     "groups",
@@ -113,7 +124,12 @@ _add(
         if "groups" in s.asked_of
     },
 )
-_add("aggregates", **{label: lambda f, s=s: f.agg(a=s.aggregate(), max_rows=2) for label, s in _STATISTICS.items()})
+_add(
+    "aggregates",
+    **{
+        label: lambda f, s=s: f.agg(a=s.aggregate(), max_rows=2) for label, s in _STATISTICS.items()
+    },
+)
 CELLS |= {
     f"units: {name}": lambda cell, unit=unit: cell.frame(unit).agg(
         n=dp.count(), u=dp.count_units(), s=dp.sum("a", (-3, 10)), max_rows=2
@@ -131,18 +147,35 @@ _FEATURES = {"s": dp.sum("x"), "m": dp.mean("a"), "k": dp.n_unique("city"), "las
 _add(
     "features",
     many=lambda f: f.per_unit(**_FEATURES).agg(
-        k=dp.n_unique("k"), m=dp.mean("m", (0, 9)), s=dp.sum("s", (-9, 99)), last=dp.count("last"), n=dp.count()
+        k=dp.n_unique("k"),
+        m=dp.mean("m", (0, 9)),
+        s=dp.sum("s", (-9, 99)),
+        last=dp.count("last"),
+        n=dp.count(),
     ),
-    grouped=lambda f: f.per_unit(**_FEATURES).group_by("k", keys=[1, 2, 3]).agg(m=dp.median("m", (0, 9)), n=dp.count()),
-    after=lambda f: f.filter(c("x") > 0).per_unit(**_FEATURES).filter(c("k") > 1).median("s", (-9, 99)),
-    bounded=lambda f: f.bound(max_rows=2).per_unit(s=dp.sum("x", (0, 5))).cdf("s", [1, 3], bounds=(0, 10)),
+    grouped=lambda f: (
+        f.per_unit(**_FEATURES)
+        .group_by("k", keys=[1, 2, 3])
+        .agg(m=dp.median("m", (0, 9)), n=dp.count())
+    ),
+    after=lambda f: (
+        f.filter(c("x") > 0).per_unit(**_FEATURES).filter(c("k") > 1).median("s", (-9, 99))
+    ),
+    bounded=lambda f: (
+        f.bound(max_rows=2).per_unit(s=dp.sum("x", (0, 5))).cdf("s", [1, 3], bounds=(0, 10))
+    ),
 )
 _add(
     "expressions",
     log=lambda f: f.with_columns(y=c("x").log()).group_by("y", keys=[0.0, 1.0], **BY).agg(**_WIDE),
     found=lambda f: f.with_columns(y=c("i").log10().round(1)).group_by("y", **BY).count(),
     backwards=lambda f: f.with_columns(
-        r1=1 + c("a"), r2=1 - c("a"), r3=2 * c("a"), r4=2 / c("x"), r5=True & c("yes"), r6=False | c("yes")
+        r1=1 + c("a"),
+        r2=1 - c("a"),
+        r3=2 * c("a"),
+        r4=2 / c("x"),
+        r5=True & c("yes"),
+        r6=False | c("yes"),
     ).agg(max_rows=2, **{f"s{i}": dp.count(f"r{i}") for i in range(1, 7)}),
     others=lambda f: f.with_columns(
         o1=c("x").pow(2),
@@ -211,7 +244,9 @@ _add(
     "limits",
     **{
         "of columns": lambda f: f.group_by("city", keys=CITIES, **BY).agg(
-            n=dp.count(), m=dp.mean("x", (-3, 10), max_rows=1), q=dp.quantile("x", [0.1, 0.9], (-3, 10), max_groups=1)
+            n=dp.count(),
+            m=dp.mean("x", (-3, 10), max_rows=1),
+            q=dp.quantile("x", [0.1, 0.9], (-3, 10), max_groups=1),
         ),
         "auto": lambda f: f.count(limits=dp.Auto()),
         "auto by group": lambda f: f.group_by("city", keys=CITIES, limits=dp.Auto()).agg(
@@ -220,7 +255,9 @@ _add(
         "auto of found keys": lambda f: f.group_by("city", limits=dp.Auto()).agg(
             n=dp.count(), s=dp.sum("x", dp.Auto())
         ),
-        "auto of times": lambda f: f.agg(d=dp.mean("day", dp.Auto()), q=dp.median("time", dp.Auto()), max_rows=2),
+        "auto of times": lambda f: f.agg(
+            d=dp.mean("day", dp.Auto()), q=dp.median("time", dp.Auto()), max_rows=2
+        ),
         "auto bound": lambda f: f.bound(limits=dp.Auto(0.2)).filter(c("a") > 0).mean("x", (-3, 10)),
     },
 )
@@ -234,18 +271,28 @@ _add(
     top=lambda f: f.top_k("city", 2, keys=CITIES, max_rows=2),
     largest=lambda f: f.top_k("city", 2, max_rows=2),
     grouped=lambda f: f.group_by("yes", **BY).top_k("city", 2, keys=CITIES),
-    written=lambda f: f.group_by(c("time").dt.date().alias("date"), (c("a") // 3).alias("third"), **BY).count(),
+    written=lambda f: f.group_by(
+        c("time").dt.date().alias("date"), (c("a") // 3).alias("third"), **BY
+    ).count(),
     enum=lambda f: f.cut("x", [0, 3, 6], into="part").group_by("part", **BY).agg(**_WIDE),
 )
 _add(
     "tables",
-    histogram=lambda f: f.histogram("x", bins=list(range(0, 50)), underflow=True, overflow=True, **BY),
+    histogram=lambda f: f.histogram(
+        "x", bins=list(range(0, 50)), underflow=True, overflow=True, **BY
+    ),
     crosstab=lambda f: f.crosstab("city", "yes", **LISTED, margins=True, **BY),
-    measured=lambda f: f.crosstab("city", "yes", "x", "sum", bounds=(0, 9), **LISTED, margins="measured", **BY),
+    measured=lambda f: f.crosstab(
+        "city", "yes", "x", "sum", bounds=(0, 9), **LISTED, margins="measured", **BY
+    ),
     found=lambda f: f.crosstab("city", "yes", **BY),
     normalized=lambda f: f.crosstab("city", "yes", **LISTED, normalize="index", **BY),
-    marginals=lambda f: f.marginals(["city", "yes", "n"], keys={**LISTED["keys"], "n": [0, 1, 2, 3]}, max_rows=2),
-    hierarchy=lambda f: f.hierarchy(["city", "n"], keys=[(a, b) for a in CITIES for b in range(3)], max_rows=2),
+    marginals=lambda f: f.marginals(
+        ["city", "yes", "n"], keys={**LISTED["keys"], "n": [0, 1, 2, 3]}, max_rows=2
+    ),
+    hierarchy=lambda f: f.hierarchy(
+        ["city", "n"], keys=[(a, b) for a in CITIES for b in range(3)], max_rows=2
+    ),
     sums=lambda f: f.hierarchy(
         ["city", "n"], [("Bonn", 1), ("Bonn", 2)], "x", "sum", bounds=(0, 9), by=["yes"], max_rows=2
     ),
@@ -256,18 +303,36 @@ _add(
     cov=lambda f: f.cov(["x", "n"], XN, max_rows=2),
     corr=lambda f: f.corr(["x", "n", "yes"], XN, max_rows=2),
     ols=lambda f: f.ols(y="x", x=["n", "city"], bounds=XN, keys={"city": CITIES}, max_rows=2),
-    narrow=lambda f: f.ols(y="x", x=["i"], bounds={"x": (-100, 100), "i": (0, 999)}, max_rows=1, narrow=True),
+    narrow=lambda f: f.ols(
+        y="x", x=["i"], bounds={"x": (-100, 100), "i": (0, 999)}, max_rows=1, narrow=True
+    ),
     synthesize=lambda f: f.synthesize(
         ["city", "yes", "n"], keys={"city": CITIES}, bins={"n": [0, 1, 2, 4]}, max_rows=2
     ),
-    rows=lambda f: f.synthesize(["city", "x"], 50, keys={"city": [*CITIES, None]}, bounds={"x": (0, 9)}, max_rows=1),
+    rows=lambda f: f.synthesize(
+        ["city", "x"], 50, keys={"city": [*CITIES, None]}, bounds={"x": (0, 9)}, max_rows=1
+    ),
 )
 _add(
     "steps",
-    joined=lambda f: f.select("u", "a").join(f.select("u", "x"), on="u", how="left").agg(max_rows=2, n=dp.count("x")),
-    public=lambda f: f.join(pl.DataFrame({"n": [1, 1, 2], "z": ["p", "q", "r"]}), on="n").group_by("z", **BY).count(),
-    dropped=lambda f: f.drop("s").rename({"a": "b"}).cast("b", "float64").mean("b", (0, 9), max_rows=2),
-    concat=lambda f: dp.concat([f.select("u", "x"), f.select("u", "x")]).with_columns(z=dp.lit(1)).sum("z", max_rows=2),
+    joined=lambda f: (
+        f.select("u", "a")
+        .join(f.select("u", "x"), on="u", how="left")
+        .agg(max_rows=2, n=dp.count("x"))
+    ),
+    public=lambda f: (
+        f.join(pl.DataFrame({"n": [1, 1, 2], "z": ["p", "q", "r"]}), on="n")
+        .group_by("z", **BY)
+        .count()
+    ),
+    dropped=lambda f: (
+        f.drop("s").rename({"a": "b"}).cast("b", "float64").mean("b", (0, 9), max_rows=2)
+    ),
+    concat=lambda f: (
+        dp.concat([f.select("u", "x"), f.select("u", "x")])
+        .with_columns(z=dp.lit(1))
+        .sum("z", max_rows=2)
+    ),
     first=lambda f: f.per_unit(a=dp.first("city", by="day"), b=dp.last("x", by="time")).count("a"),
 )
 
@@ -303,7 +368,9 @@ def elliptic(cell):
 @_cell
 def in_rho(cell):
     cell.budget = dp.Budget(rho=100, delta=0.1)
-    query = cell.frame().group_by("city", keys=CITIES, **BY).agg(n=dp.count(), q=dp.median("x", (0, 9)))
+    query = (
+        cell.frame().group_by("city", keys=CITIES, **BY).agg(n=dp.count(), q=dp.median("x", (0, 9)))
+    )
     return lambda: query.release(rho=0.5)
 
 
@@ -315,20 +382,30 @@ def neighbours_replaced(cell):
 
 @_cell
 def rows_as_units(cell):
-    return cell.frame(dp.Rows(2)).group_by("city", keys=CITIES).agg(n=dp.count(), m=dp.mean("x", (0, 9)))
+    return (
+        cell.frame(dp.Rows(2))
+        .group_by("city", keys=CITIES)
+        .agg(n=dp.count(), m=dp.mean("x", (0, 9)))
+    )
 
 
 @_cell
 def batch(cell):
     frame = cell.frame()
-    queries = [frame.count_units(), frame.mean("x", (0, 9), max_rows=2), frame.group_by("city", **BY).count()]
+    queries = [
+        frame.count_units(),
+        frame.mean("x", (0, 9), max_rows=2),
+        frame.group_by("city", **BY).count(),
+    ]
     plan = cell.budget.plan(queries, **PRICE)
     return lambda: plan.release(name="three")
 
 
 @_cell
 def tune(cell):
-    query = cell.frame().group_by("city", keys=CITIES, **BY).agg(n=dp.count(), m=dp.mean("x", (0, 9)))
+    query = (
+        cell.frame().group_by("city", keys=CITIES, **BY).agg(n=dp.count(), m=dp.mean("x", (0, 9)))
+    )
     return lambda: query.tune({"max_rows_per_group": [1, 2], "max_groups": [1, 2]}, epsilon=1)
 
 
@@ -348,7 +425,9 @@ def series(cell):
 
 @_cell
 def series_on_a_column(cell):
-    opened = cell.budget.series("s", every="1d", horizon=4, epsilon=1, unit_periods=1, enforce=True, on="day")
+    opened = cell.budget.series(
+        "s", every="1d", horizon=4, epsilon=1, unit_periods=1, enforce=True, on="day"
+    )
     query = cell.frame().sum("x", (0, 9), max_rows=1)
     return lambda: [opened.add(query, day.isoformat()) for day in DAYS]
 
@@ -365,7 +444,9 @@ def series_of_units(cell):
 
 
 def answer(cell: Cell, ask: Callable[[Cell], Any]) -> tuple[str, str]:
-    """What comes of a cell, and why: answered, refused (where), or failed. A refusal spends nothing."""
+    """What comes of a cell, and why: answered, refused (where), or failed.
+    A refusal spends nothing.
+    """
     at, why = "the question", ""
     try:
         asked = ask(cell)
@@ -380,7 +461,11 @@ def answer(cell: Cell, ask: Callable[[Cell], Any]) -> tuple[str, str]:
     else:
         return "answered", ""
     charged = cell.budget.history()
-    return ("failed", f"after a charge, {charged[-1].query}: {why}") if charged else (f"refused at {at}", why)
+    return (
+        ("failed", f"after a charge, {charged[-1].query}: {why}")
+        if charged
+        else (f"refused at {at}", why)
+    )
 
 
 def _release(asked: Any) -> None:
@@ -439,7 +524,10 @@ def main() -> None:
             outcome, why = answer(Cell(table), CELLS[name])
             faulthandler.cancel_dump_traceback_later()
             seconds = round(time.process_time() - before, 2), round(time.monotonic() - wall, 2)
-            print(json.dumps({"cell": name, "outcome": outcome, "why": why, "seconds": seconds}), flush=True)
+            print(
+                json.dumps({"cell": name, "outcome": outcome, "why": why, "seconds": seconds}),
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

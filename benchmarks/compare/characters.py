@@ -1,8 +1,9 @@
 """Characters of ten common questions, typed in pandas, dpframe, OpenDP and Tumult Analytics.
 
-What each library lets you say once is said once, and not counted: limits, bounds and keys here, margins in OpenDP's
-Context, KeySets in Tumult. The lines of OpenDP 0.16 and Tumult 0.20 follow their public documentation and are not run.
-`None`: their documentation has no verb for it. Run it: python benchmarks/compare/characters.py
+What each library lets you say once is said once, and not counted: limits, bounds and keys here,
+margins in OpenDP's Context, KeySets in Tumult. The lines of OpenDP 0.16 and Tumult 0.20 follow
+their public documentation and are not run. `None`: their documentation has no verb for it. Run it:
+python benchmarks/compare/characters.py
 """
 
 import warnings
@@ -37,7 +38,10 @@ QUESTIONS = {  # pandas, dpframe, OpenDP, Tumult
     "quantiles": (
         'visits["spend"].quantile([0.1, 0.5, 0.9])',
         'people.quantile("spend", [0.1, 0.5, 0.9]).release(0.5)',
-        QUERY.format("select(*[pl.col.spend.fill_null(0.0).dp.quantile(q, range(101)) for q in (0.1, 0.5, 0.9)])"),
+        QUERY.format(
+            "select(*[pl.col.spend.fill_null(0.0).dp.quantile(q, range(101)) for q in (0.1, 0.5, "
+            "0.9)])"
+        ),
         "[" + ASK.format('quantile("spend", q, 0, 100)') + " for q in (0.1, 0.5, 0.9)]",
     ),
     "histogram": (
@@ -66,15 +70,21 @@ QUESTIONS = {  # pandas, dpframe, OpenDP, Tumult
     ),
     "by month": (
         'visits.resample("MS", on="when").size()',
-        'people.group_by(month=dp.col("when").dt.truncate("1mo"), keys=months).count().release(0.5)',
+        'people.group_by(month=dp.col("when").dt.truncate("1mo"), keys=months)'
+        ".count().release(0.5)",
         QUERY.format('with_columns(pl.col.when.dt.truncate("1mo")).group_by("when").agg(dp.len())'),
-        ASK.format(f'map(lambda r: {{"month": r["when"].replace(day=1)}}, {MONTH}).groupby(months).count()'),
+        ASK.format(
+            f'map(lambda r: {{"month": r["when"].replace(day=1)}}, {MONTH}).groupby(months).count()'
+        ),
     ),
     "rate of a condition": (
         '(visits["spend"] > 50).mean()',
         'people.agg((pl.col("spend") > 50).mean()).release(0.5)',
         QUERY.format("select((pl.col.spend > 50).fill_null(False).cast(float).dp.mean((0, 1)))"),
-        ASK.format('map(lambda r: {"high": int(r["spend"] > 50)}, {"high": ColumnType.INTEGER}).average("high", 0, 1)'),
+        ASK.format(
+            'map(lambda r: {"high": int(r["spend"] > 50)}, {"high": '
+            'ColumnType.INTEGER}).average("high", 0, 1)'
+        ),
     ),
 }
 
@@ -82,7 +92,9 @@ QUESTIONS = {  # pandas, dpframe, OpenDP, Tumult
 def run() -> None:
     """Run the lines of pandas and dpframe, and print the characters of each line."""
     days = pd.date_range("2026-01-01", periods=90)
-    visits = pd.DataFrame({"user": range(90), "city": ["Bonn", "Kiel", "Ulm"] * 30, "sex": ["f", "m"] * 45})
+    visits = pd.DataFrame(
+        {"user": range(90), "city": ["Bonn", "Kiel", "Ulm"] * 30, "sex": ["f", "m"] * 45}
+    )
     visits = visits.assign(spend=[float(k % 101) for k in range(90)], when=days)
     people = visits.dp(
         unit="user",
@@ -92,7 +104,15 @@ def run() -> None:
         keys={"city": ["Bonn", "Kiel", "Ulm"], "sex": ["f", "m"]},
     )
     months = pd.date_range("2026-01-01", periods=3, freq="MS")
-    names = {"visits": visits, "people": people, "months": months, "edges": [0, 50, 100], "pd": pd, "pl": pl, "dp": dp}
+    names = {
+        "visits": visits,
+        "people": people,
+        "months": months,
+        "edges": [0, 50, 100],
+        "pd": pd,
+        "pl": pl,
+        "dp": dp,
+    }
     print(f"{'':22}{'pandas':>8}{'dpframe':>8}{'OpenDP':>8}{'Tumult':>8}")
     sums = [0] * 4
     for question, lines in QUESTIONS.items():

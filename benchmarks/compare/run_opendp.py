@@ -1,10 +1,12 @@
 """OpenDP 0.16, its Context API over Polars: pip install -r requirements-opendp.txt
 
-Noise: Laplace at (ε, δ), and Gaussian at the largest ρ that implies (ε, δ). Limits: `truncate_per_group`, and
-`truncate_num_groups` with keep="first", since keep="sample" fails in this version ("multiple fields with name"); its
-predicate `rank < k` keeps k - 1 groups, so it is also asked for one more, and charged for it. A relabelling of the
-groups that is fresh for each release stands in for "sample". Means: `dp.mean`, and a sum around the middle of the
-bounds over a count, which is the better way and needs the analyst to write it.
+Noise: Laplace at (ε, δ), and Gaussian at the largest ρ that implies (ε, δ). Limits:
+       `truncate_per_group`, and
+`truncate_num_groups` with keep="first", since keep="sample" fails in this version ("multiple fields
+with name"); its predicate `rank < k` keeps k - 1 groups, so it is also asked for one more, and
+charged for it. A relabelling of the groups that is fresh for each release stands in for "sample".
+Means: `dp.mean`, and a sum around the middle of the bounds over a count, which is the better way
+and needs the analyst to write it.
 
 Command line: FOLDER REPETITIONS [PANEL or TASK ...]
 """
@@ -18,7 +20,18 @@ from typing import Any
 
 import opendp.prelude as dp
 import polars as pl
-from study import DELTA, EPSILON, QUANTILE, Answer, Ask, Panel, Question, gaussian_rho, one_row_each, run
+from study import (
+    DELTA,
+    EPSILON,
+    QUANTILE,
+    Answer,
+    Ask,
+    Panel,
+    Question,
+    gaussian_rho,
+    one_row_each,
+    run,
+)
 
 dp.enable_features("contrib")
 

@@ -1,7 +1,9 @@
 """PipelineDP 0.3 on its local backend: pip install -r requirements-pipelinedp.txt
 
-Noise: Laplace, and Gaussian, for each question. Limits: max_partitions_contributed and max_contributions_per_partition,
-or max_contributions. Keys: `select_partitions` by each of its strategies, and a count of units whose own noise decides.
+Noise: Laplace, and Gaussian, for each question. Limits: max_partitions_contributed and
+       max_contributions_per_partition,
+or max_contributions. Keys: `select_partitions` by each of its strategies, and a count of units
+whose own noise decides.
 
 Command line: FOLDER REPETITIONS [PANEL or TASK ...]
 """
@@ -33,10 +35,15 @@ METRICS = {
 }
 
 
-NOISE = {Strategy.LAPLACE_THRESHOLDING: NoiseKind.LAPLACE, Strategy.GAUSSIAN_THRESHOLDING: NoiseKind.GAUSSIAN}
+NOISE = {
+    Strategy.LAPLACE_THRESHOLDING: NoiseKind.LAPLACE,
+    Strategy.GAUSSIAN_THRESHOLDING: NoiseKind.GAUSSIAN,
+}
 
 
-def releasing(question: Question, noise: NoiseKind, strategy: Strategy, *, counted: bool = False) -> Ask:
+def releasing(
+    question: Question, noise: NoiseKind, strategy: Strategy, *, counted: bool = False
+) -> Ask:
     panel, limits, private = question.panel, question.limits, question.by == "key"
     extractors = pipeline_dp.DataExtractors(
         privacy_id_extractor=itemgetter(0),
@@ -56,7 +63,8 @@ def releasing(question: Question, noise: NoiseKind, strategy: Strategy, *, count
         engine = pipeline_dp.DPEngine(accountant, pipeline_dp.LocalBackend())
         if question.task == "keys" and not counted:
             params = pipeline_dp.SelectPartitionsParams(
-                max_partitions_contributed=limits["max_groups"], partition_selection_strategy=strategy
+                max_partitions_contributed=limits["max_groups"],
+                partition_selection_strategy=strategy,
             )
             found = engine.select_partitions(rows(panel), params, extractors)
             accountant.compute_budgets()
@@ -88,10 +96,14 @@ def ask(question: Question) -> Iterator[tuple[str, Ask]]:
     if question.by == "key":
         for strategy in Strategy:
             if strategy.is_weighted_gaussian:
-                continue  # it calibrates its noise again for each key, in Python: minutes for one release
+                # it calibrates its noise again for each key, in Python: minutes for one release
+                continue
             yield strategy.value, releasing(question, NoiseKind.LAPLACE, strategy)
             if question.task == "keys" and strategy.is_thresholding:
-                yield f"{strategy.value}, units counted", releasing(question, NOISE[strategy], strategy, counted=True)
+                yield (
+                    f"{strategy.value}, units counted",
+                    releasing(question, NOISE[strategy], strategy, counted=True),
+                )
     else:
         for noise in (NoiseKind.LAPLACE, NoiseKind.GAUSSIAN):
             yield noise.value, releasing(question, noise, Strategy.TRUNCATED_GEOMETRIC)

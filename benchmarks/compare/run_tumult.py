@@ -1,8 +1,9 @@
 """Tumult Analytics 0.21 on local Spark 3.5 (Java 17): pip install -r requirements-tumult.txt
 
-Noise: Laplace (PureDPBudget), and Gaussian (RhoZCDPBudget at the largest ρ that implies (ε, δ)). Limits:
-MaxGroupsPerID and MaxRowsPerGroupPerID, or MaxRowsPerID. Keys: `get_groups`; where a count is asked too, the keys have
-half of ε.
+Noise: Laplace (PureDPBudget), and Gaussian (RhoZCDPBudget at the largest ρ that implies (ε, δ)).
+       Limits:
+MaxGroupsPerID and MaxRowsPerGroupPerID, or MaxRowsPerID. Keys: `get_groups`; where a count is asked
+too, the keys have half of ε.
 
 Command line: FOLDER REPETITIONS [PANEL or TASK ...]
 """
@@ -18,7 +19,18 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
-from study import DELTA, EPSILON, QUANTILE, Answer, Ask, Panel, Question, gaussian_rho, one_row_each, run
+from study import (
+    DELTA,
+    EPSILON,
+    QUANTILE,
+    Answer,
+    Ask,
+    Panel,
+    Question,
+    gaussian_rho,
+    one_row_each,
+    run,
+)
 from tmlt.analytics import (
     AddRowsWithID,
     ApproxDPBudget,
@@ -38,7 +50,9 @@ OPTIONS = "--add-opens=java.base/java.nio=ALL-UNNAMED -Dio.netty.tryReflectionSe
 
 @functools.cache
 def spark() -> SparkSession:
-    builder = SparkSession.builder.master("local[1]").config("spark.driver.extraJavaOptions", OPTIONS)
+    builder = SparkSession.builder.master("local[1]").config(
+        "spark.driver.extraJavaOptions", OPTIONS
+    )
     for name, value in {
         "spark.sql.shuffle.partitions": "1",
         "spark.default.parallelism": "1",
@@ -58,7 +72,11 @@ def session(panel: Panel, kind: str) -> Session:
         "approx": ApproxDPBudget(float("inf"), 1),
     }[kind]
     data = (
-        spark().read.csv(str(panel.path), header=True, schema="unit long, grp string, key string, value long").cache()
+        spark()
+        .read.csv(
+            str(panel.path), header=True, schema="unit long, grp string, key string, value long"
+        )
+        .cache()
     )
     return (
         Session.Builder()
@@ -92,7 +110,9 @@ def query(question: Question) -> Any:
 
 def answered(made: Any, question: Question) -> Answer:
     frame = made.toPandas()
-    low, high = question.panel.bounds if question.task in ("mean", *QUANTILE) else (-math.inf, math.inf)
+    low, high = (
+        question.panel.bounds if question.task in ("mean", *QUANTILE) else (-math.inf, math.inf)
+    )
     pairs = zip(frame[question.by], frame["x"])  # noqa: B905
     return {group: min(max(float(x), low), high) for group, x in pairs}
 
@@ -109,7 +129,10 @@ def ask(question: Question) -> Iterator[tuple[str, Ask]]:
 
         yield "get_groups", keys
         return
-    prices = {"laplace": ("pure", PureDPBudget(EPSILON)), "gaussian": ("zcdp", RhoZCDPBudget(gaussian_rho()))}
+    prices = {
+        "laplace": ("pure", PureDPBudget(EPSILON)),
+        "gaussian": ("zcdp", RhoZCDPBudget(gaussian_rho())),
+    }
     for noise, (kind, price) in prices.items():
         if question.task in QUANTILE and noise == "gaussian":
             continue  # its quantiles are chosen by the exponential mechanism either way

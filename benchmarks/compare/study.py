@@ -1,7 +1,9 @@
-"""What every library is asked: panels, questions and limits. Standard library only, so that it runs in any environment.
+"""What every library is asked: panels, questions and limits.
+Standard library only, so that it runs in any environment.
 
-A panel is a CSV of four columns: unit (an integer), grp (listed keys), key (keys to be found in the data) and value (an
-integer inside public bounds). A question is one release at ε = 1, δ = 1e-6 for all of it.
+A panel is a CSV of four columns: unit (an integer), grp (listed keys), key (keys to be found in the
+data) and value (an integer inside public bounds). A question is one release at ε = 1, δ = 1e-6 for
+all of it.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ class Panel:
 
     def rows(self) -> list[tuple[int, str, str, int]]:
         with self.path.open(newline="") as file:
-            return [(int(r["unit"]), r["grp"], r["key"], int(r["value"])) for r in csv.DictReader(file)]
+            return [
+                (int(r["unit"]), r["grp"], r["key"], int(r["value"])) for r in csv.DictReader(file)
+            ]
 
     def candidates(self) -> list[int]:
         return list(range(self.bounds[0], self.bounds[1] + 1))
@@ -61,16 +65,24 @@ class Question:
     @property
     def total(self) -> int:
         """Rows that one unit may count in all."""
-        return self.limits.get("max_rows") or self.limits["max_groups"] * self.limits["max_rows_per_group"]
+        return (
+            self.limits.get("max_rows")
+            or self.limits["max_groups"] * self.limits["max_rows_per_group"]
+        )
 
 
 def panels(folder: Path) -> list[Panel]:
     facts = json.loads((folder / "panels.json").read_text())
-    return [Panel(f["name"], folder / f"{f['name']}.csv", tuple(f["bounds"]), tuple(f["groups"])) for f in facts]
+    return [
+        Panel(f["name"], folder / f"{f['name']}.csv", tuple(f["bounds"]), tuple(f["groups"]))
+        for f in facts
+    ]
 
 
 def questions(folder: Path, only: set[str]) -> Iterator[Question]:
-    """Every question, panel by panel. Keys alone are asked with a limit on groups, which is all that matters there."""
+    """Every question, panel by panel.
+    Keys alone are asked with a limit on groups, which is all that matters there.
+    """
     tasks = [task for task in TASKS if task in only] or TASKS
     for panel in panels(folder):
         if only - set(TASKS) and panel.name not in only:
@@ -83,7 +95,9 @@ def questions(folder: Path, only: set[str]) -> Iterator[Question]:
 
 
 def one_row_each(question: Question) -> int:
-    """Rows of a unit in a group: one where only the keys are asked for, for libraries that find keys by their rows."""
+    """Rows of a unit in a group: one where only the keys are asked for, for
+    libraries that find keys by their rows.
+    """
     return 1 if question.task == "keys" else question.limits["max_rows_per_group"]
 
 
@@ -97,11 +111,14 @@ def truth(panel: Panel, task: str) -> Answer:
     if task == "mean":
         return {group: sum(column) / len(column) for group, column in values.items()}
     at = QUANTILE[task]
-    return {g: sorted(column)[max(math.ceil(at * len(column)) - 1, 0)] for g, column in values.items()}
+    return {
+        g: sorted(column)[max(math.ceil(at * len(column)) - 1, 0)] for g, column in values.items()
+    }
 
 
 def gaussian_rho() -> float:
-    """The largest ρ whose zero-concentrated privacy implies (ε, δ), for the libraries that pay Gaussian noise in ρ.
+    """The largest ρ whose zero-concentrated privacy implies (ε, δ), for the
+    libraries that pay Gaussian noise in ρ.
 
     Source: Canonne, Kamath, Steinke 2020, arXiv:2004.00010, proposition 12
     """
@@ -128,15 +145,38 @@ def run(library: str, ask: Callable[[Question], Iterator[tuple[str, Ask]]]) -> N
     folder, repetitions, only = Path(sys.argv[1]), int(sys.argv[2]), set(sys.argv[3:])
     with (folder / f"{library}.jsonl").open("a") as file:
         for question in questions(folder, only):
-            head = {"library": library, "panel": question.panel.name, "task": question.task, "limits": question.limits}
+            head = {
+                "library": library,
+                "panel": question.panel.name,
+                "task": question.task,
+                "limits": question.limits,
+            }
             try:
                 for variant, release in ask(question):
                     line = head | {"variant": variant} | repeated(release, repetitions)
                     print(json.dumps(line), file=file, flush=True)
-                    print(library, question.panel.name, question.task, question.limits, variant, line.get("error", ""))
+                    print(
+                        library,
+                        question.panel.name,
+                        question.task,
+                        question.limits,
+                        variant,
+                        line.get("error", ""),
+                    )
             except Exception as error:
-                print(json.dumps(head | {"variant": "", "error": str(error)[:300]}), file=file, flush=True)
-                print(library, question.panel.name, question.task, question.limits, "ERROR", str(error)[:300])
+                print(
+                    json.dumps(head | {"variant": "", "error": str(error)[:300]}),
+                    file=file,
+                    flush=True,
+                )
+                print(
+                    library,
+                    question.panel.name,
+                    question.task,
+                    question.limits,
+                    "ERROR",
+                    str(error)[:300],
+                )
 
 
 def repeated(release: Ask, repetitions: int) -> dict[str, object]:

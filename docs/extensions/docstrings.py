@@ -1,7 +1,8 @@
-"""Docstrings as reStructuredText: the parts Input, Output, Bound, Source and Errors become a list of fields.
+"""Docstrings as reStructuredText: the parts Input, Output, Bound, Source and
+Errors become a list of fields.
 
-Each parameter has its own line in the list of inputs, and names of errors lead to the page that says what to do about
-them.
+Each parameter has its own line in the list of inputs, and names of errors lead to the page that
+says what to do about them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ _ERROR = re.compile(rf"\b({'|'.join(sorted(errors.__all__, key=len, reverse=True
 
 
 def prose(line: str) -> str:
-    """A line of a docstring: `code` is literal, and what reStructuredText would read as markup is escaped."""
+    """A line of a docstring: `code` is literal, and what reStructuredText
+    would read as markup is escaped.
+    """
     parts = _CODE.split(line)
     for i, part in enumerate(parts):
         if part.startswith("`"):

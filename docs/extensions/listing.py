@@ -1,4 +1,6 @@
-"""Every public name on the pages of the reference, with its members, and an index of them in one line each."""
+"""Every public name on the pages of the reference, with its members, and an
+index of them in one line each.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class Documented:
 
 
 def documented(*pages: str) -> Iterator[Documented]:
-    """Every class and function of these pages of the reference, in their order; by default of all."""
+    """Every class and function of these pages of the reference, in
+    their order; by default of all.
+    """
     for path in sorted(REFERENCE.glob("*.md")):
         if pages and path.stem not in pages:
             continue
@@ -88,7 +92,9 @@ def summary(obj: Any) -> str:
 
 
 class Index(Directive):
-    """`.. index-of:: frame query`: one line for each name and member of these pages, with a link."""
+    """`..
+    index-of:: frame query`: one line for each name and member of these pages, with a link.
+    """
 
     optional_arguments = 1
     final_argument_whitespace = True

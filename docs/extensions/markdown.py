@@ -1,4 +1,6 @@
-"""Markdown beside each page, and `llms.txt`, which lists the pages: for readers that are programs."""
+"""Markdown beside each page, and `llms.txt`, which lists the pages:
+for readers that are programs.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,8 @@ def llms() -> str:
         "# dpframe",
         "",
         "> Differentially private statistics of pandas, Polars and other tables, in Python. "
-        "`df.dp(unit=..., budget=...)` protects a table, methods ask, and `release(epsilon=...)` answers and pays.",
+        "`df.dp(unit=..., budget=...)` protects a table, methods ask, and `release(epsilon=...)` "
+        "answers and pays.",
         "",
         "## Pages",
         "",

@@ -10,7 +10,9 @@ from myst_parser.parsers.sphinx_ import MystParser
 
 
 def page_of(notebook: dict[str, Any]) -> str:
-    """Markdown with a block for each code cell, and one for what it printed; pictures are part of the page."""
+    """Markdown with a block for each code cell, and one for what it printed;
+    pictures are part of the page.
+    """
     parts = []
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
@@ -22,7 +24,8 @@ def page_of(notebook: dict[str, Any]) -> str:
         if printed:
             parts.append(f"```output\n{printed.rstrip()}\n```")
         parts += [
-            f"```{{raw}} html\n<div class='table-wrapper'>{_plain(''.join(data['text/html']))}</div>\n```"
+            "```{raw} html\n<div "
+            f"class='table-wrapper'>{_plain(''.join(data['text/html']))}</div>\n```"
             for output in cell["outputs"]
             if "text/html" in (data := output.get("data", {}))
             and "image/png" not in data

@@ -1,4 +1,6 @@
-"""Fences that show what an example prints: ```output is exact, ```noisy holds numbers that differ in each run."""
+"""Fences that show what an example prints: ```output is exact, ```noisy holds
+numbers that differ in each run.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ _ERROR = re.compile(r"[A-Z][A-Za-z]+: ")  # a name and a message
 
 
 def mark(app: Any, tree: nodes.document) -> None:
-    """Show these blocks as plain text, with a class that the style sheet labels; messages are folded by the browser."""
+    """Show these blocks as plain text, with a class that the style sheet labels;
+    messages are folded by the browser.
+    """
     for block in tree.findall(nodes.literal_block):
         kind = block.get("language")
         if kind not in KINDS:

@@ -1,4 +1,6 @@
-"""Each parameter of a public function in its own line: from its docstring, else from the words that many share."""
+"""Each parameter of a public function in its own line:
+from its docstring, else from the words that many share.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,12 @@ import re
 from typing import Any
 
 SHARED = {  # parameters that mean the same wherever they stand
-    "accountant": 'how losses add up: "gdp" (ε or μ²), "basic" (ε and δ), "zcdp" (ρ and δ) or "pld" (for batches)',
+    "accountant": 'how losses add up: "gdp" (ε or μ²), "basic" (ε and δ), "zcdp" (ρ and δ) or "pld" (for '
+    "batches)",
     "aggregates": "the numbers to release, by the names of their columns, such as `n=dp.count()`",
     "alpha": "the probability that an interval misses, by default 0.05",
-    "bounds": "the smallest and the largest value that counts (column unit), or `dp.Auto()`; of several columns a dict",
+    "bounds": "the smallest and the largest value that counts (column unit), or `dp.Auto()`; of "
+    "several columns a dict",
     "assume_rows": "how many rows to assume in each group (rows)",
     "base": "the base of the logarithm, by default e",
     "budget": "the budget that pays",
@@ -21,8 +25,10 @@ SHARED = {  # parameters that mean the same wherever they stand
     "columns": "names of columns",
     "condition": "an expression that is true or false in each row",
     "conditions": "expressions that are true or false in each row",
-    "covers": '"noise" for intervals of the noise alone, "population" for noise and sampling together',
-    "data": "which rows these are: a date, a text or a path, so that one name never stands for two sets of rows",
+    "covers": '"noise" for intervals of the noise alone, "population" for noise and sampling '
+    "together",
+    "data": "which rows these are: a date, a text or a path, so that one name never stands for two "
+    "sets of rows",
     "ddof": "what is subtracted from the number of values in the divisor, as in pandas",
     "decimals": "how many decimals to keep",
     "default": "what stands where nothing fits",
@@ -48,19 +54,23 @@ SHARED = {  # parameters that mean the same wherever they stand
     "level": "the level to write, by default all",
     "limits": "`dp.Auto()`: limits are chosen privately inside the release",
     "linf": "how far one unit moves one total (column unit)",
-    "literal": "the text to look for, taken as it is; with `pattern=`, whether it is taken as it is",
+    "literal": "the text to look for, taken as it is; with `pattern=`, whether it is taken as "
+    "it is",
     "lower": "the lower end (column unit)",
     "mapping": "a dict from old values to new ones",
     "marker": "what stands in files in place of a hidden number",
     "max_groups": "in how many groups one unit counts at most (groups)",
     "max_rows": "how many rows of one unit count at most, over all groups (rows)",
     "max_rows_per_group": "how many rows of one unit count at most in each group (rows)",
-    "min_units": "the fewest units of a group that is released, where keys are found in the data (units)",
+    "min_units": "the fewest units of a group that is released, where keys are found in the "
+    "data (units)",
     "n": "how many",
     "name": "the name",
     "names": "names of columns",
-    "narrow": "whether the release first finds narrower bounds inside the typed ones, for 20% of its price",
-    "neighbors": '"add-remove" (one unit joins or leaves) or "replace" (one unit\'s rows are exchanged for others)',
+    "narrow": "whether the release first finds narrower bounds inside the typed ones, for 20% of "
+    "its price",
+    "neighbors": '"add-remove" (one unit joins or leaves) or "replace" (one unit\'s rows are exchanged '
+    "for others)",
     "noise": 'the kind of noise, by default "auto": the smallest that the price allows',
     "null_on_oob": "whether a piece that does not exist is missing; here it always is",
     "nulls": "columns in which null is one more value",
@@ -101,7 +111,8 @@ SHARED = {  # parameters that mean the same wherever they stand
     "x": "the first column",
     "y": "the second column",
     "part": "how large a part",
-    "caps": "the most that one release, spender, day, week or month may cost: `dp.Caps(...)`, or a dict",
+    "caps": "the most that one release, spender, day, week or month may cost: `dp.Caps(...)`, or a "
+    "dict",
     "characters": "the characters to take off, by default white space",
     "create": "whether to make a new budget, also when its name is nearly that of another one",
     "equal": 'values that columns have, as in `filter(city="Bonn")`',
@@ -150,9 +161,14 @@ def names(obj: Any) -> list[str]:
 def described(text: str, parameters: list[str]) -> dict[str, str]:
     """What the part Input of a docstring says of each parameter.
 
-    >>> described("lower, upper: the ends. epsilon > 0, the price", ["lower", "upper", "epsilon"])["epsilon"]
+    >>> described(
+    ...     "lower, upper: the ends. epsilon > 0, the price",
+    ...     ["lower", "upper", "epsilon"],
+    ... )["epsilon"]
     'epsilon > 0, the price'
-    >>> described("x: one of the columns; y as in z. name: of it", ["x", "y", "name"])["name"]
+    >>> described("x: one of the columns; y as in z. name: of it", ["x", "y", "name"])[
+    ...     "name"
+    ... ]
     'of it'
     """
     if not parameters:

@@ -1,4 +1,6 @@
-"""Charts on phones: a page with the picture `NAME.svg` shows `NAME-phone.svg` there, drawn as wide as the screen."""
+"""Charts on phones: a page with the picture `NAME.svg` shows `NAME-phone.svg`
+there, drawn as wide as the screen.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Differential privacy for pandas and Polars dataframes.
 
-`import dpframe as dp` puts `.dp` on pandas and Polars frames. `df.dp(unit="user_id", budget=dp.Budget(epsilon=1.0))`
-protects a frame; its methods transform it row by row or ask a question; `.release(epsilon=...)` answers with noise and
-pays for it.
+`import dpframe as dp` puts `.dp` on pandas and Polars frames. `df.dp(unit="user_id",
+budget=dp.Budget(epsilon=1.0))` protects a frame; its methods transform it row by row or ask a
+question; `.release(epsilon=...)` answers with noise and pays for it.
 """
 
 from importlib import import_module as _import_module
@@ -12,7 +12,16 @@ from typing import NoReturn as _NoReturn
 
 from dpframe import errors
 from dpframe.accessors import register as _register
-from dpframe.api import Auto, PrivateFrame, PrivateGroupBy, Query, concat, protect, set_budget, set_memory
+from dpframe.api import (
+    Auto,
+    PrivateFrame,
+    PrivateGroupBy,
+    Query,
+    concat,
+    protect,
+    set_budget,
+    set_memory,
+)
 from dpframe.api.statistics import choices as _choices
 from dpframe.api.statistics import counts as _counts
 from dpframe.api.statistics import moments as _moments
@@ -27,7 +36,13 @@ from dpframe.plan import MODULE as _MODULE
 from dpframe.plan import Expr, coalesce, col, concat_str, duration, lit, when
 from dpframe.plan.policy import Policy
 from dpframe.plan.steps import Rows
-from dpframe.release import HierarchyRelease, MarginalsRelease, Release, SyntheticRelease, on_release
+from dpframe.release import (
+    HierarchyRelease,
+    MarginalsRelease,
+    Release,
+    SyntheticRelease,
+    on_release,
+)
 from dpframe.theory.formulas.sensitivity import Sensitivity
 from dpframe.usage import ELSEWHERE as _ELSEWHERE
 from dpframe.usage import nearest as _nearest
@@ -74,8 +89,9 @@ class _Part(_ModuleType):
 
     def __call__(self, *_: object, **__: object) -> _NoReturn:
         raise errors.UnsupportedOperation(
-            "dp.release is no function. A question is released by its method, query.release(epsilon=0.1), and several "
-            "together by budget.plan([query, ...], epsilon=0.1).release()."
+            "dp.release is no function. A question is released by its method, "
+            "query.release(epsilon=0.1), and several together by budget.plan([query, ...], "
+            "epsilon=0.1).release()."
         )
 
 
@@ -87,7 +103,9 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> _Any:
-    """`dp.audit` and `dp.testing`, imported when first used; what other libraries call so has another name here."""
+    """`dp.audit` and `dp.testing`, imported when first used;
+    what other libraries call so has another name here.
+    """
     if name in ("audit", "testing"):
         return _import_module(f"dpframe.{name}")
     if name.startswith("_"):

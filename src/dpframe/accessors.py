@@ -1,4 +1,6 @@
-"""The `.dp` accessor on pandas and Polars frames and series: a door to `dpframe.api`. It holds no state."""
+"""The `.dp` accessor on pandas and Polars frames and series: a door to `dpframe.api`.
+It holds no state.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,8 @@ _OPTIONS = inspect.Parameter("options", inspect.Parameter.VAR_KEYWORD, annotatio
 def _at_once(verb: str, *named: str) -> Callable[..., Any]:
     """A verb of `PrivateFrame`, released at once: it also takes whose privacy it is, and the price.
 
-    Input:  named: the parameters that its signature shows, by default all but the limit on rows and dp.Auto(). Other
-            parameters of the verb are typed by name
+    Input:  named: the parameters that its signature shows, by default all but the limit on rows and
+            dp.Auto(). Other parameters of the verb are typed by name
     """
     signature = inspect.signature(getattr(PrivateFrame, verb))
     shown = [
@@ -43,12 +45,17 @@ def _at_once(verb: str, *named: str) -> Callable[..., Any]:
         return self._once(verb, *typed.args[1:], **typed.kwargs)
 
     released.__name__, released.__signature__ = verb, signature  # type: ignore[attr-defined]
-    released.__doc__ = f"`PrivateFrame.{verb}`, released at once: `unit='user_id'` and `epsilon=0.1` are typed too."
+    released.__doc__ = (
+        f"`PrivateFrame.{verb}`, released at once: `unit='user_id'` and `epsilon=0.1` are typed "
+        "too."
+    )
     return released
 
 
 class _Accessor(Hints):
-    """Protects on call; asks and releases at once through its verbs, which are those of `PrivateFrame`."""
+    """Protects on call; asks and releases at once through its verbs,
+    which are those of `PrivateFrame`.
+    """
 
     _habits = ACCESSOR
 
@@ -68,17 +75,24 @@ class _Accessor(Hints):
         return protect(self._native, unit, budget, neighbors, data, policy, **declared)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}: protect the table with .dp(unit='user_id', budget=dp.Budget(epsilon=1.0))."
+        return (
+            f"{type(self).__name__}: protect the table with .dp(unit='user_id', "
+            "budget=dp.Budget(epsilon=1.0))."
+        )
 
     def __getitem__(self, asked: object) -> NoReturn:
         name = asked if isinstance(asked, str) else "x"
         raise InvalidArgument(
-            "The accessor takes no [...]: protect the table first, frame = df.dp(unit='user_id'). In a question a "
-            f"column is its name, as in frame.mean({name!r}, bounds=(0, 100), max_rows=5); in a step, dp.col({name!r})."
+            "The accessor takes no [...]: protect the table first, frame = df.dp(unit='user_id'). "
+            f"In a question a column is its name, as in frame.mean({name!r}, bounds=(0, 100), "
+            f"max_rows=5); in a step, dp.col({name!r})."
         )
 
     def _once(self, verb: str, *args: Any, **options: Any) -> Release:
-        whose, price = ({name: options.pop(name) for name in names if name in options} for names in (_WHOSE, _PRICE))
+        whose, price = (
+            {name: options.pop(name) for name in names if name in options}
+            for names in (_WHOSE, _PRICE)
+        )
         question: Callable[..., Any] = getattr(self(**whose), verb)
         out: Release = question(*args, **options).release(**price)
         return out
@@ -96,12 +110,16 @@ for _methods in (FrameCounts, FrameMoments, FrameChoices):
 @explains("df.dp({1})", DOORS)
 @explains("df.dp.{}({}, unit='user_id', max_rows=5, epsilon=0.1)", {**ARGUMENTS, **MATRICES})
 class FrameAccessor(_Accessor):
-    """`df.dp(unit="user_id")` protects; `df.dp.sum("spend", unit="user_id", ...)` asks and releases at once."""
+    """`df.dp(unit="user_id")` protects; `df.dp.sum("spend", unit="user_id",
+    ...)` asks and releases at once.
+    """
 
     def agg(self, *unnamed: object, **options: Any) -> Release:
-        """`PrivateFrame.agg`, released at once: `df.dp.agg(n=dp.count(), unit="user_id", max_rows=5, epsilon=0.1)`.
+        """`PrivateFrame.agg`, released at once: `df.dp.agg(n=dp.count(), unit="user_id",
+        max_rows=5, epsilon=0.1)`.
 
-        A keyword that is no aggregate says whose privacy or what price; use `df.dp(...).agg(...)` to name a column so.
+        A keyword that is no aggregate says whose privacy or what price; use `df.dp(...).agg(...)`
+        to name a column so.
         """
         return self._once("agg", *unnamed, **options)
 
@@ -117,7 +135,9 @@ class FrameAccessor(_Accessor):
 @explains("series.dp({1})", {"__call__": "unit=df['user_id']"})
 @explains("series.dp.{}({}, unit=df['user_id'], max_rows=5, epsilon=0.1)")
 class SeriesAccessor(_Accessor):
-    """`series.dp`: one column, with `unit=dp.Rows(1)` or a series of identifiers of the same length."""
+    """`series.dp`: one column, with `unit=dp.Rows(1)` or a series of
+    identifiers of the same length.
+    """
 
     def __call__(
         self,
@@ -141,18 +161,25 @@ class SeriesAccessor(_Accessor):
             or (pandas and not unit.index.equals(values.index))
         ):
             raise InvalidArgument(
-                "unit= of a series is dp.Rows(k), or a series of the same kind, length and index with one identifier "
-                "for each value. To name a column, protect the dataframe: df.dp(unit='user_id')."
+                "unit= of a series is dp.Rows(k), or a series of the same kind, length and index "
+                "with one identifier for each value. To name a column, protect the dataframe: "
+                "df.dp(unit='user_id')."
             )
-        ids = unit.name if isinstance(unit.name, str) and unit.name and unit.name != name else "unit"
+        ids = (
+            unit.name if isinstance(unit.name, str) and unit.name and unit.name != name else "unit"
+        )
         frame = (
-            pd.DataFrame({name: values, ids: unit}) if pandas else pl.DataFrame([values.alias(name), unit.alias(ids)])
+            pd.DataFrame({name: values, ids: unit})
+            if pandas
+            else pl.DataFrame([values.alias(name), unit.alias(ids)])
         )
         return protect(frame, ids, budget, neighbors, data, policy, **declared)
 
 
 def register() -> None:
-    """Put `.dp` on pandas and Polars. Expressions are left alone: another library has its own `.dp` there."""
+    """Put `.dp` on pandas and Polars.
+    Expressions are left alone: another library has its own `.dp` there.
+    """
     pd.api.extensions.register_dataframe_accessor("dp")(FrameAccessor)
     pd.api.extensions.register_series_accessor("dp")(SeriesAccessor)
     pl.api.register_dataframe_namespace("dp")(FrameAccessor)

@@ -12,7 +12,8 @@ from numpy.typing import DTypeLike, NDArray
 Array = NDArray[Any]  # of any type
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-WideIntegers = NDArray[np.int64] | NDArray[np.object_]  # int64, or Python integers where some do not fit in 64 bits
+# int64, or Python integers where some do not fit in 64 bits
+WideIntegers = NDArray[np.int64] | NDArray[np.object_]
 Booleans = NDArray[np.bool_]
 Words = NDArray[np.uint64]
 
@@ -26,11 +27,13 @@ OBJECT = np.dtype(object)  # of any Python values
 
 @dataclass(frozen=True, repr=False)
 class PlaceCounts:
-    """Integers of shape (groups, places), of which most are 0: the rows of each group at each candidate, say.
+    """Integers of shape (groups, places), of which most are 0:
+    the rows of each group at each candidate, say.
 
-    Input:  groups, places, numbers: the position and the value of each number that is not 0, in the order of the
-            groups; shape: (groups, places)
-    Output: `pieces` gives some groups after another as arrays, so that memory never holds all groups and places
+    Input:  groups, places, numbers: the position and the value of each number that is not 0, in the
+            order of the groups; shape: (groups, places)
+    Output: `pieces` gives some groups after another as arrays, so that memory never holds all
+            groups and places
 
     >>> counts = PlaceCounts(np.array([0, 2]), np.array([1, 0]), np.array([5, 7]), (3, 2))
     >>> [(at.start, piece.tolist()) for at, piece in counts.pieces(4)]
@@ -51,25 +54,31 @@ class PlaceCounts:
         """The groups for which `keep` is true."""
         stay, renumbered = keep[self.groups], np.cumsum(keep) - 1
         shape = int(np.count_nonzero(keep)), self.shape[1]
-        return PlaceCounts(renumbered[self.groups[stay]], self.places[stay], self.numbers[stay], shape)
+        return PlaceCounts(
+            renumbered[self.groups[stay]], self.places[stay], self.numbers[stay], shape
+        )
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
         """All numbers in one array, with the zeros."""
         return self._rows(0, len(self)).astype(dtype or np.int64, copy=False)
 
     def pieces(self, cells: int) -> Iterator[tuple[slice, Integers]]:
-        """Arrays of some groups, each with its slice of the groups; an array has about so many cells."""
+        """Arrays of some groups, each with its slice of the groups;
+        an array has about so many cells.
+        """
         rows = max(1, cells // max(self.shape[1], 1))
         for first in range(0, len(self), rows):
             after = min(first + rows, len(self))
             yield slice(first, after), self._rows(first, after)
 
     def runs(self, cells: int, edges: Integers) -> Iterator[tuple[slice, Integers, Integers]]:
-        """As `pieces`, with neighbouring places as one run: where a run begins in each group, and its number.
+        """As `pieces`, with neighbouring places as one run:
+        where a run begins in each group, and its number.
 
-        Input:  cells: about so many runs a piece has; edges: the places, from 0 on, at which runs begin in all groups
-        Output: runs of a group begin at growing places; one that begins at the number of places is empty. A place whose
-                number is not 0 is a run of its own
+        Input:  cells: about so many runs a piece has; edges: the places, from 0 on, at which runs
+                begin in all groups
+        Output: runs of a group begin at growing places; one that begins at the number of places is
+                empty. A place whose number is not 0 is a run of its own
 
         >>> counts = PlaceCounts(np.array([0, 2]), np.array([1, 0]), np.array([5, 7]), (3, 9))
         >>> [(first.tolist(), runs.tolist()) for _, first, runs in counts.runs(4, np.array([0, 4]))]
@@ -96,21 +105,26 @@ class PlaceCounts:
         row = begins // width
         sizes = np.bincount(row, minlength=groups)
         column = np.arange(len(begins)) - (np.cumsum(sizes) - sizes)[row]
-        places, numbers = (np.full((groups, sizes.max(initial=0)), fill, np.int64) for fill in (width, 0))
+        places, numbers = (
+            np.full((groups, sizes.max(initial=0)), fill, np.int64) for fill in (width, 0)
+        )
         places[row, column] = begins - row * width
         owner = np.searchsorted(begins, at)
         numbers[row[owner], column[owner]] = self.numbers[start:end]
         return places, numbers
 
     def upto(self, places: Integers) -> Array:
-        """For each group the sum of its numbers at or before each of some places, of shape (groups, any).
+        """For each group the sum of its numbers at or before each of some
+        places, of shape (groups, any).
 
         Python integers, where int64 could not hold the sum of all numbers.
         """
         wide = float(np.abs(self.numbers).sum(dtype=np.float64)) >= 2.0**62
         sums = np.concatenate([[0], np.cumsum(self.numbers, dtype=object if wide else np.int64)])
         row = np.arange(len(self))[:, None]
-        at = np.searchsorted(self.groups * self.shape[1] + self.places, row * self.shape[1] + places, side="right")
+        at = np.searchsorted(
+            self.groups * self.shape[1] + self.places, row * self.shape[1] + places, side="right"
+        )
         return np.asarray(sums[at] - sums[np.searchsorted(self.groups, row)])
 
     def _rows(self, first: int, after: int) -> Integers:

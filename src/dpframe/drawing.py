@@ -1,4 +1,6 @@
-"""The common parts of all charts: Altair, texts that end no script, and a page that needs no network."""
+"""The common parts of all charts: Altair, texts that end no script,
+and a page that needs no network.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +19,28 @@ def altair() -> Any:
     try:
         import altair as module
     except ImportError as problem:
-        raise UnsupportedOperation("Charts need Altair. Install it with: pip install altair") from problem
+        raise UnsupportedOperation(
+            "Charts need Altair. Install it with: pip install altair"
+        ) from problem
     return module
 
 
 def finished(chart: Chart) -> Chart:
-    """A chart of Altair as it is given to users: harmless in a page, which has all scripts in it."""
+    """A chart of Altair as it is given to users: harmless in a
+    page, which has all scripts in it.
+    """
     chart = _harmless(chart)
     kind = type(chart)
-    object.__setattr__(chart, "__class__", type(kind.__name__, (_Alone, kind), {"__doc__": kind.__doc__}))
+    object.__setattr__(
+        chart, "__class__", type(kind.__name__, (_Alone, kind), {"__doc__": kind.__doc__})
+    )
     return chart
 
 
 def _harmless(part: Any) -> Any:
-    """A part of a chart in whose texts, such as keys, no page sees the end of its script: see `for_script`."""
+    """A part of a chart in whose texts, such as keys, no page sees the end
+    of its script: see `for_script`.
+    """
     match part:
         case str():
             return for_script(part)
@@ -45,7 +55,9 @@ def _harmless(part: Any) -> Any:
 
 
 class _Alone:
-    """A chart whose page holds all scripts, so that it opens without a network; `inline=False` leaves them out."""
+    """A chart whose page holds all scripts, so that it opens without a network;
+    `inline=False` leaves them out.
+    """
 
     def save(self, fp: Any, format: str | None = None, *more: Any, **options: Any) -> None:
         """Altair's `save`."""

@@ -123,15 +123,21 @@ class InvalidPrice(InvalidArgument):
 
 
 class InvalidBounds(InvalidArgument):
-    """Bounds whose lower end is above the upper one, that contain a NaN, or that have the wrong type."""
+    """Bounds whose lower end is above the upper one, that contain a
+    NaN, or that have the wrong type.
+    """
 
 
 class WrongCall(InvalidArgument, TypeError):
-    """Arguments that do not fit a method: one is missing, has an unknown name, or is one too many."""
+    """Arguments that do not fit a method: one is missing, has an
+    unknown name, or is one too many.
+    """
 
 
 class UnwritableFile(InvalidArgument, OSError):
-    """A file that cannot be written where it was asked for: its folder, its rights, or the disk. The answer stays."""
+    """A file that cannot be written where it was asked for: its folder, its rights, or the disk.
+    The answer stays.
+    """
 
 
 class MissingFile(InvalidArgument, FileNotFoundError):
@@ -181,11 +187,13 @@ class BudgetExceeded(BudgetError):
 class CapExceeded(BudgetExceeded):
     """The release costs more than a cap leaves; nothing was spent.
 
-    `cap` names the first cap in the way, `spent` is what was spent under it, and `frees` is the time (UTC) at which it
-    begins anew, or None.
+    `cap` names the first cap in the way, `spent` is what was spent under it, and `frees` is the
+    time (UTC) at which it begins anew, or None.
     """
 
-    def __init__(self, message: str, *, cap: str = "", spent: Any = None, frees: dt.datetime | None = None) -> None:
+    def __init__(
+        self, message: str, *, cap: str = "", spent: Any = None, frees: dt.datetime | None = None
+    ) -> None:
         super().__init__(message)
         self.cap, self.spent, self.frees = cap, spent, frees
 
@@ -199,7 +207,8 @@ class ReleaseMismatch(BudgetError):
 
 
 class ReleasePending(BudgetError):
-    """A release of this name was charged, and its table is not stored: the release still runs, or it crashed.
+    """A release of this name was charged, and its table is not stored:
+    the release still runs, or it crashed.
 
     `runs` is whether the process that charged it runs, or None where this machine cannot tell.
     """
@@ -214,7 +223,8 @@ class ReleaseLost(BudgetError):
 
 
 class FailuresUnacknowledged(BudgetError):
-    """Releases failed after they were charged. Nothing more is charged until someone acknowledges it.
+    """Releases failed after they were charged.
+    Nothing more is charged until someone acknowledges it.
 
     A failure may depend on a row, so it may reveal something about that row.
     """
@@ -225,7 +235,9 @@ class LedgerError(BudgetError):
 
 
 class LedgerUnavailable(LedgerError):
-    """The ledger cannot be reached, read or written: it is missing, read-only, full, busy, or on a network drive."""
+    """The ledger cannot be reached, read or written:
+    it is missing, read-only, full, busy, or on a network drive.
+    """
 
 
 class LedgerDamaged(LedgerError):
@@ -245,7 +257,9 @@ class MetricMismatch(FrameworkError):
 
 
 class UnknownAttribute(DpFrameError, AttributeError):
-    """There is no such method or attribute. The message names the method to use instead, or says why there is none."""
+    """There is no such method or attribute.
+    The message names the method to use instead, or says why there is none.
+    """
 
 
 class UnsupportedOperation(DpFrameError):
@@ -261,16 +275,21 @@ class EngineUnavailable(EngineError):
 
 
 class DpFrameWarning(UserWarning):
-    """The call succeeds, but with a consequence that is easily overlooked. The message says what to type instead.
+    """The call succeeds, but with a consequence that is easily overlooked.
+    The message says what to type instead.
 
-    Examples: a budget with weak limits, computed keys or bounds, a released table without rows, a change to one of
-    several marginals. A warning depends on the typed arguments and on released tables, never on unreleased rows.
+    Examples: a budget with weak limits, computed keys or bounds, a released table without rows, a
+              change to one of
+    several marginals. A warning depends on the typed arguments and on released tables, never on
+    unreleased rows.
     """
 
 
 class StoredAnswerWarning(DpFrameWarning):
-    """The name was released before, so the stored answer is given, and nothing says which rows the table has now.
+    """The name was released before, so the stored answer is given, and nothing
+    says which rows the table has now.
 
-    Whatever the rows are, nothing was read or charged. `data=` of `dp.protect` says which rows a table has: then there
-    is no warning, and a name of other rows is refused. `release(..., refresh=True)` pays for a new answer.
+    Whatever the rows are, nothing was read or charged. `data=` of `dp.protect` says which rows a
+    table has: then there is no warning, and a name of other rows is refused. `release(...,
+    refresh=True)` pays for a new answer.
     """

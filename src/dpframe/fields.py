@@ -1,4 +1,6 @@
-"""Types of names, and of values by name, for annotations: parts of a document, options, settings."""
+"""Types of names, and of values by name, for annotations:
+parts of a document, options, settings.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A progress line for long loops. It is shown when a loop takes more than two seconds and somebody can see it."""
+"""A progress line for long loops.
+It is shown when a loop takes more than two seconds and somebody can see it.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def _visible() -> bool:
 
 @contextmanager
 def waited(what: str) -> Iterator[None]:
-    """Show on standard error how long a block has been running, once that is two seconds and if somebody can see it."""
+    """Show on standard error how long a block has been running, once that is two
+    seconds and if somebody can see it.
+    """
     if not _visible():
         yield
         return
@@ -33,7 +37,12 @@ def waited(what: str) -> Iterator[None]:
         shown = False
         while not done.wait(1.0 if shown else _PATIENCE):
             if not _BARS:
-                print(f"\r{what}, {time.monotonic() - began:.0f} s", end="", file=sys.stderr, flush=True)
+                print(
+                    f"\r{what}, {time.monotonic() - began:.0f} s",
+                    end="",
+                    file=sys.stderr,
+                    flush=True,
+                )
                 shown = True
         if shown:
             print(file=sys.stderr, flush=True)
@@ -47,11 +56,14 @@ def waited(what: str) -> Iterator[None]:
         teller.join()
 
 
-def watched(items: Iterable[Item], total: int, what: str, show: bool | None = None) -> Iterator[Item]:
+def watched(
+    items: Iterable[Item], total: int, what: str, show: bool | None = None
+) -> Iterator[Item]:
     """Yield the items, and show on standard error how many have been yielded.
 
-    Input:  total: number of items; what: their name in the plural; show: True shows the line from the start, False
-            never, None after two seconds if standard error is a terminal or a notebook
+    Input:  total: number of items; what: their name in the plural; show: True shows the line from
+            the start, False never, None after two seconds if standard error is a terminal or a
+            notebook
     """
     if show is False or (show is None and not _visible()):
         yield from items

@@ -1,6 +1,8 @@
-"""The doors of the library: a wrong call or an unknown name is answered with the line to type, and errors end here.
+"""The doors of the library: a wrong call or an unknown name is answered with the
+line to type, and errors end here.
 
-A traceback shows the caller's own line, not what happened inside. `DPFRAME_TRACEBACK=full` in the environment keeps it.
+A traceback shows the caller's own line, not what happened inside. `DPFRAME_TRACEBACK=full` in the
+environment keeps it.
 """
 
 from __future__ import annotations
@@ -28,7 +30,14 @@ from typing import (
 
 import numpy as np
 
-from dpframe.errors import DpFrameError, DpFrameWarning, InvalidArgument, UnknownAttribute, UnknownColumn, WrongCall
+from dpframe.errors import (
+    DpFrameError,
+    DpFrameWarning,
+    InvalidArgument,
+    UnknownAttribute,
+    UnknownColumn,
+    WrongCall,
+)
 from dpframe.fields import FieldDict, Fields
 from dpframe.safe_text import visible
 
@@ -85,9 +94,13 @@ BUDGET = {"__init__": "epsilon=1.0, delta=1e-6"}
 PLAN = {"plan": "[query, ...], epsilon=0.1"}
 PLANNED = {"release": ""}
 LEDGER = {"budget": "'visits-2026', epsilon=1.0, delta=1e-6"}
-DOORS = {"protect": "table, unit='user_id'", "__call__": "unit='user_id', budget=dp.Budget(epsilon=1.0)"}
+DOORS = {
+    "protect": "table, unit='user_id'",
+    "__call__": "unit='user_id', budget=dp.Budget(epsilon=1.0)",
+}
 
-ELSEWHERE: dict[str, str] = {}  # what other libraries call a statistic, and what to type here: see `statistic`
+# what other libraries call a statistic, and what to type here: see `statistic`
+ELSEWHERE: dict[str, str] = {}
 
 
 def elsewhere(name: str) -> str:
@@ -100,10 +113,11 @@ C = TypeVar("C", bound=type)
 
 
 def explained(question: F, line: str = "dp.{}({})", typed: str | None = None) -> F:
-    """Wrap a function, so that a call that does not fit its signature raises an error with the line to type.
+    """Wrap a function, so that a call that does not fit its signature raises
+    an error with the line to type.
 
-    Input:  line: the line to type, with {} for the function's name and for its arguments; typed: these arguments, by
-            default the example listed above for the function's name
+    Input:  line: the line to type, with {} for the function's name and for its arguments; typed:
+            these arguments, by default the example listed above for the function's name
     Errors: WrongCall
 
     >>> def n_unique(column): ...
@@ -131,10 +145,11 @@ def door(question: F) -> F:
 
 
 def _door(question: F, subject: str, advice: Callable[[], str] | None = None) -> F:
-    """A function whose errors end here: what was raised within is not shown, and a call that does not fit is explained.
+    """A function whose errors end here: what was raised within is not shown, and a call
+    that does not fit is explained.
 
-    Input:  question: a function without a door; subject: how the function is called in a message; advice: what to
-            type, by default the names of its arguments
+    Input:  question: a function without a door; subject: how the function is called in a message;
+            advice: what to type, by default the names of its arguments
     """
     spelled_out: inspect.Signature | None = getattr(question, "__signature__", None)
 
@@ -149,16 +164,24 @@ def _door(question: F, subject: str, advice: Callable[[], str] | None = None) ->
             wrong = _misfit(question, args, kwargs) if isinstance(error, TypeError) else None
             refusal, cause = error, error.__cause__
             if wrong is not None:
-                of = getattr(args[0], "__name__", type(args[0]).__name__) if subject.startswith(".") and args else ""
+                of = (
+                    getattr(args[0], "__name__", type(args[0]).__name__)
+                    if subject.startswith(".") and args
+                    else ""
+                )
                 called = f"{of}{subject}"
-                refusal, cause = WrongCall(f"{called}: {wrong} {advice() if advice else _takes(question)}"), None
+                refusal, cause = (
+                    WrongCall(f"{called}: {wrong} {advice() if advice else _takes(question)}"),
+                    None,
+                )
             if not isinstance(refusal, DpFrameError):
                 raise
             if question.__name__ != "__init__":  # whose object is not whole yet
                 _in_own_columns(refusal, args, kwargs)
             if os.environ.get("DPFRAME_TRACEBACK") == "full":
                 raise refusal from cause
-        raise refusal.with_traceback(None) from cause  # DPFRAME_TRACEBACK=full shows the way that led here
+        # DPFRAME_TRACEBACK=full shows the way that led here
+        raise refusal.with_traceback(None) from cause
 
     return cast(F, checked)
 
@@ -167,7 +190,9 @@ _BODIES: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
 def declared(method: F) -> F:
-    """A method of which this room has the signature and the words, and a higher one the body: see `body_of`."""
+    """A method of which this room has the signature and the words, and a
+    higher one the body: see `body_of`.
+    """
     signature = inspect.signature(method)
 
     @wraps(method)
@@ -180,7 +205,9 @@ def declared(method: F) -> F:
 
 
 def body_of(method: Callable[..., Any]) -> Callable[[F], F]:
-    """A decorator: this function is the body of a declared method. It gets each argument, also what nobody typed."""
+    """A decorator: this function is the body of a declared method.
+    It gets each argument, also what nobody typed.
+    """
 
     def brought(body: F) -> F:
         _BODIES[inspect.unwrap(method)] = body
@@ -190,9 +217,11 @@ def body_of(method: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def statistic(typed: str, elsewhere: str = "") -> Callable[[F], F]:
-    """A statistic that people type, as `dp.NAME` and as a method: a call that does not fit names the line to write.
+    """A statistic that people type, as `dp.NAME` and as a method:
+    a call that does not fit names the line to write.
 
-    Input:  typed: the arguments of that line; elsewhere: what other libraries call it, with spaces between
+    Input:  typed: the arguments of that line; elsewhere: what other libraries call it, with spaces
+            between
     Errors: WrongCall
 
     >>> @statistic("'wage'", elsewhere="midpoint")
@@ -212,7 +241,9 @@ def statistic(typed: str, elsewhere: str = "") -> Callable[[F], F]:
 
 
 def _spelled_out(question: Callable[..., Any]) -> inspect.Signature:
-    """The signature of a function, with the names of a TypedDict in place of `**limits: Unpack[...]`."""
+    """The signature of a function, with the names of a TypedDict in
+    place of `**limits: Unpack[...]`.
+    """
     signature = inspect.signature(question)
     *parameters, last = signature.parameters.values()
     if "Unpack" not in str(last.annotation):
@@ -226,14 +257,19 @@ def _spelled_out(question: Callable[..., Any]) -> inspect.Signature:
 
 
 def _misfit(question: Callable[..., Any], args: tuple[Any, ...], kwargs: FieldDict) -> str | None:
-    """Why arguments do not fit a function, with the nearest name, as sentences; None where they fit."""
+    """Why arguments do not fit a function, with the nearest name, as
+    sentences; None where they fit.
+    """
     signature = inspect.signature(question)
     try:
         signature.bind(*args, **kwargs)
     except TypeError as error:
         unknown = next((name for name in kwargs if f"argument {name!r}" in str(error)), "")
-        unknown = unknown or next((name for name in kwargs if name in _ABROAD and name not in signature.parameters), "")
-        others = [name for name in signature.parameters if name != unknown]  # one may be given twice
+        unknown = unknown or next(
+            (name for name in kwargs if name in _ABROAD and name not in signature.parameters), ""
+        )
+        # one may be given twice
+        others = [name for name in signature.parameters if name != unknown]
         return f"{error}.{_ABROAD.get(unknown) or nearest(unknown, others)}"
     return None
 
@@ -245,7 +281,9 @@ def _takes(question: Callable[..., Any]) -> str:
 
 
 def explains(line: str, verbs: Mapping[str, str] = ARGUMENTS) -> Callable[[C], C]:
-    """A decorator that applies `explained` to the methods of a class that `verbs` lists, with example arguments."""
+    """A decorator that applies `explained` to the methods of a class that `verbs`
+    lists, with example arguments.
+    """
 
     def changed(kind: C) -> C:
         for verb in filter(partial(hasattr, kind), verbs):
@@ -256,23 +294,27 @@ def explains(line: str, verbs: Mapping[str, str] = ARGUMENTS) -> Callable[[C], C
     return changed
 
 
-_IN_A_FILE = " A budget that outlives the process: dp.Ledger('study.sqlite').budget('visits', epsilon=1.0)."
+_IN_A_FILE = (
+    " A budget that outlives the process: dp.Ledger('study.sqlite').budget('visits', epsilon=1.0)."
+)
 _ABROAD = {  # arguments of other libraries, and of other calls
     **dict.fromkeys(("ledger", "path", "file", "filename", "database"), _IN_A_FILE),
-    "unit_bounds": " Bounds of one unit's total are of a sum: dp.sum('wage', unit_bounds=(0, 100)). Others take the "
-    "bounds of each value.",
+    "unit_bounds": " Bounds of one unit's total are of a sum: dp.sum('wage', unit_bounds=(0, "
+    "100)). Others take the bounds of each value.",
     "limits": " Limits that each release chooses are frame.bound(limits=dp.Auto()).",
     **dict.fromkeys(
         ("max_groups", "max_rows_per_group"),
-        " Groups are limited where they are made, also beyond what the table declares: group_by('city', max_groups=3).",
+        " Groups are limited where they are made, also beyond what the table declares: "
+        "group_by('city', max_groups=3).",
     ),
     **dict.fromkeys(
         ("left_on", "right_on"),
-        " Columns that are joined have one name in both tables: rename one before it is protected, "
-        "table.rename({'no': 'id'}), in pandas table.rename(columns={'no': 'id'}); then join(other, on='id').",
+        " Columns that are joined have one name in both tables: rename one before it is "
+        "protected, table.rename({'no': 'id'}), in pandas table.rename(columns={'no': 'id'}); "
+        "then join(other, on='id').",
     ),
-    "offset": " Weeks that begin on a Sunday: (dp.col('x') + dp.duration(days=1)).dt.truncate('1w') - "
-    "dp.duration(days=1).",
+    "offset": " Weeks that begin on a Sunday: (dp.col('x') + "
+    "dp.duration(days=1)).dt.truncate('1w') - dp.duration(days=1).",
 }
 _ALIKE = 0.7  # of 1; with 0.6, "melt" would be taken for "select"
 
@@ -288,7 +330,8 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 class Examples(NamedTuple):
-    """The material of examples in messages: columns of the table that was asked, and its declarations.
+    """The material of examples in messages: columns of the table that
+    was asked, and its declarations.
 
     `limits` are names of arguments; `bounds` and `keys` are columns that have them.
     """
@@ -301,10 +344,11 @@ class Examples(NamedTuple):
 
 
 class Hints:
-    """A public class: its methods are doors, and an unknown attribute is answered with the line to type.
+    """A public class: its methods are doors, and an unknown attribute is
+    answered with the line to type.
 
-    The error is an AttributeError too. Names that begin with an underscore get Python's own error, since other
-    libraries probe objects with them.
+    The error is an AttributeError too. Names that begin with an underscore get Python's own error,
+    since other libraries probe objects with them.
     """
 
     __slots__ = ()
@@ -317,15 +361,22 @@ class Hints:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         for name, value in list(vars(cls).items()):
-            if name.startswith("_") and not (name.startswith("__") and isinstance(value, FunctionType)):
+            if name.startswith("_") and not (
+                name.startswith("__") and isinstance(value, FunctionType)
+            ):
                 continue
-            subject = cls.__name__ if name == "__init__" else f".{name}"  # of a class below, perhaps
+            # of a class below, perhaps
+            subject = cls.__name__ if name == "__init__" else f".{name}"
             if isinstance(value, FunctionType) and not hasattr(value, "__wrapped__"):
                 setattr(cls, name, _door(value, subject))
             elif isinstance(value, classmethod | staticmethod):
                 setattr(cls, name, type(value)(_door(value.__func__, subject)))
             elif type(value) is property and value.fget is not None:
-                setattr(cls, name, property(_door(value.fget, subject), value.fset, value.fdel, value.__doc__))
+                setattr(
+                    cls,
+                    name,
+                    property(_door(value.fget, subject), value.fset, value.fdel, value.__doc__),
+                )
 
     if not TYPE_CHECKING:  # a type checker knows which names exist
 
@@ -340,7 +391,9 @@ class Hints:
         """A line to type instead, after a space."""
         if name in self._habits:
             return f" {self._habits[name]}"
-        return nearest(name, (attribute for attribute in dir(type(self)) if not attribute.startswith("_")))
+        return nearest(
+            name, (attribute for attribute in dir(type(self)) if not attribute.startswith("_"))
+        )
 
     def _examples(self) -> Examples:
         """The material of examples in messages; nothing where the table is not known."""
@@ -348,7 +401,9 @@ class Hints:
 
 
 class NoNumber:
-    """A public class whose objects are neither numbers nor tables: an operator is answered with the line to type."""
+    """A public class whose objects are neither numbers nor tables:
+    an operator is answered with the line to type.
+    """
 
     __slots__ = ()
     _instead: ClassVar[str] = "Type its methods."
@@ -358,10 +413,18 @@ class NoNumber:
         def __add__(self, *_: object) -> NoReturn:
             raise InvalidArgument(self._instead)
 
-        __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = __add__
-        __rfloordiv__ = __mod__ = __rmod__ = __divmod__ = __pow__ = __rpow__ = __neg__ = __pos__ = __add__
-        __abs__ = __round__ = __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __invert__ = __add__
-        __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __setitem__ = __delitem__ = __len__ = __add__
+        __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = (
+            __floordiv__
+        ) = __add__
+        __rfloordiv__ = __mod__ = __rmod__ = __divmod__ = __pow__ = __rpow__ = __neg__ = __pos__ = (
+            __add__
+        )
+        __abs__ = __round__ = __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = (
+            __invert__
+        ) = __add__
+        __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __setitem__ = __delitem__ = __len__ = (
+            __add__
+        )
         __matmul__ = __rmatmul__ = __add__
 
     def __bool__(self) -> bool:
@@ -374,7 +437,8 @@ _KEYS_OF_EXAMPLES = re.compile(r"\[\(?'(?:Bonn|Kiel|Ulm|north|south|f|m)'.*?\](?
 
 
 def _in_own_columns(error: DpFrameError, args: Sequence[Any], kwargs: Fields) -> None:
-    """Give the examples in a message the columns of the table that was asked, where it has no such column.
+    """Give the examples in a message the columns of the table that was
+    asked, where it has no such column.
 
     What the table declares is left out of them: typed, it would take the place of what is declared.
     """
@@ -382,11 +446,16 @@ def _in_own_columns(error: DpFrameError, args: Sequence[Any], kwargs: Fields) ->
     if isinstance(error, UnknownColumn) or not isinstance(error.args[0], str):
         return
     typed, message = set(_texts([args if asked is None else args[1:], kwargs])), error.args[0]
-    first = [] if asked is not None else [x for x in args if isinstance(x, str)]  # of dp.mean("x"), columns
+    # of dp.mean("x"), columns
+    first = [] if asked is not None else [x for x in args if isinstance(x, str)]
     examples = Examples(first, first) if asked is None else asked._examples()
     other: dict[str, str] = {}
     for words, own in ((_OF_NUMBERS, examples.numbers), (_OF_OTHERS, examples.others)):
-        named = [name for name in words if f"'{name}'" in message and name not in own and name not in typed]
+        named = [
+            name
+            for name in words
+            if f"'{name}'" in message and name not in own and name not in typed
+        ]
         free = sorted(own, key=lambda name: (name not in typed, f"'{name}'" in message))
         other |= dict(zip(named, free, strict=False))
     if other:
@@ -396,7 +465,11 @@ def _in_own_columns(error: DpFrameError, args: Sequence[Any], kwargs: Fields) ->
         declared = [rf"\b{name}=\d+" for name in examples.limits if name not in kwargs]
         for argument, columns in (("bounds", examples.bounds), ("keys", examples.keys)):
             pattern = {"bounds": r"\([^()]*\)", "keys": r"\[[^\]]*\]"}[argument]
-            declared += [rf"(?<={re.escape(repr(x))}), {argument}={pattern}" for x in columns if argument not in kwargs]
+            declared += [
+                rf"(?<={re.escape(repr(x))}), {argument}={pattern}"
+                for x in columns
+                if argument not in kwargs
+            ]
         for argument in declared:
             message = re.sub(rf"(, )?{argument}", "", message)
         message = message.replace("(, ", "(")
@@ -415,7 +488,9 @@ def _texts(values: Any) -> Iterable[str]:
                 yield from _texts(value)
 
 
-def is_integer(value: object, least: int | None = None, most: float | None = None) -> TypeGuard[int]:
+def is_integer(
+    value: object, least: int | None = None, most: float | None = None
+) -> TypeGuard[int]:
     """Whether a value is an int or an integer of numpy, no bool, and within these limits.
 
     >>> is_integer(np.int8(3), 1), is_integer(True, 1), is_integer(3.0, 1), is_integer(3, 1, 2)
@@ -427,15 +502,20 @@ def is_integer(value: object, least: int | None = None, most: float | None = Non
 
 
 def read_whole(value: object, least: int, most: float, sentence: str) -> int:
-    """A whole number within these limits, as `is_integer` has them. Errors: InvalidArgument with this sentence."""
-    number = value[()] if isinstance(value, np.ndarray) else value  # an array without axes is its number
+    """A whole number within these limits, as `is_integer` has them.
+    Errors: InvalidArgument with this sentence.
+    """
+    # an array without axes is its number
+    number = value[()] if isinstance(value, np.ndarray) else value
     if not is_integer(number, least, most):
         raise InvalidArgument(sentence)
     return int(number)
 
 
 def is_list(values: object) -> TypeGuard[Iterable[Any]]:
-    """Whether these are several values: no text, no dict and no table, which would be gone through by its columns."""
+    """Whether these are several values: no text, no dict and no table, which would
+    be gone through by its columns.
+    """
     several = isinstance(values, Iterable) and not hasattr(values, "columns")
     return several and not isinstance(values, str | bytes | Mapping)
 
@@ -457,8 +537,12 @@ def check_flags(sentence: str, *flags: object) -> None:
 
 
 def warn(words: str, category: type[DpFrameWarning] = DpFrameWarning) -> None:
-    """Issue a `DpFrameWarning` at the line that called dpframe; Python shows it once for each such line."""
+    """Issue a `DpFrameWarning` at the line that called dpframe;
+    Python shows it once for each such line.
+    """
     level, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+    while (
+        frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__
+    ):
         level, frame = level + 1, frame.f_back
     warnings.warn(visible(words, keep="\n"), category, stacklevel=level)

@@ -35,14 +35,26 @@ def test_one_liners_release_at_once(table, budget):
     assert table.dp.count(max_rows=9, **once).value == 3
     assert table.dp.count("spend", max_rows=9, **once).value == 2
     assert table.dp.count_units(**once).value == 2
-    assert table.dp.sum("spend", bounds=(0, 100), max_rows=2, **once).value == pytest.approx(101.5, abs=1e-3)
+    assert table.dp.sum("spend", bounds=(0, 100), max_rows=2, **once).value == pytest.approx(
+        101.5, abs=1e-3
+    )
     assert table.dp.sum("spend", unit_bounds=(0, 100), **once).value == pytest.approx(100, abs=1e-3)
-    assert table.dp.mean("spend", bounds=(0, 100), max_rows=2, **once).value == pytest.approx(50.75, abs=1e-3)
-    out = table.dp.agg(n=dp.count(), s=dp.sum("spend", bounds=(0, 100)), max_rows=2, **once).to_polars()
+    assert table.dp.mean("spend", bounds=(0, 100), max_rows=2, **once).value == pytest.approx(
+        50.75, abs=1e-3
+    )
+    out = table.dp.agg(
+        n=dp.count(), s=dp.sum("spend", bounds=(0, 100)), max_rows=2, **once
+    ).to_polars()
     assert out.columns == ["n", "s"]
-    assert table.dp.histogram("spend", bins=[0, 10, 300], max_rows=2, **once).to_polars()["count"].to_list() == [1, 1]
-    assert table.dp.histogram("city", keys=["a", "b"], max_rows=2, **once).to_polars()["count"].to_list() == [2, 1]
-    tree = table.dp.hierarchy(["city", "spend"], [("a", 1.5), ("b", 250.0), ("b", 3.0)], max_rows=2, **once)
+    assert table.dp.histogram("spend", bins=[0, 10, 300], max_rows=2, **once).to_polars()[
+        "count"
+    ].to_list() == [1, 1]
+    assert table.dp.histogram("city", keys=["a", "b"], max_rows=2, **once).to_polars()[
+        "count"
+    ].to_list() == [2, 1]
+    tree = table.dp.hierarchy(
+        ["city", "spend"], [("a", 1.5), ("b", 250.0), ("b", 3.0)], max_rows=2, **once
+    )
     assert tree.nonnegative().round().to_polars("city")["count"].to_list() == [1, 1]
     assert len(budget.history()) == 10
 
@@ -54,7 +66,9 @@ def test_every_asking_verb_is_a_one_liner(table, budget):
     assert table.dp.var("spend", **spread).value == pytest.approx(124.25**2 * 2, rel=1e-3)
     assert table.dp.std("spend", ddof=0, **spread).value == pytest.approx(124.25, rel=1e-3)
     assert table.dp.skew("spend", **spread).value == pytest.approx(0, abs=1e-3)
-    assert table.dp.geometric_mean("spend", bounds=(1, 300), **once).value == pytest.approx(19.36, abs=0.1)
+    assert table.dp.geometric_mean("spend", bounds=(1, 300), **once).value == pytest.approx(
+        19.36, abs=0.1
+    )
     assert table.dp.min("spend", **spread).value == pytest.approx(1.5, abs=0.3)
     assert table.dp.max("spend", **spread).value == pytest.approx(250, abs=0.3)
     assert 1 <= table.dp.median("spend", **spread).value <= 251
@@ -82,8 +96,12 @@ def test_a_series_has_a_door_too(make, budget):
     budget = dp.Budget(epsilon=1e12)
     frame = values.dp(unit=ids, budget=budget)
     assert frame.columns == ["spend", "id"]
-    assert frame.sum(unit_bounds=(0, 100)).release(epsilon=CERTAIN).value == pytest.approx(100, abs=1e-3)
-    assert frame.mean(bounds=(0, 100), max_rows=2).release(epsilon=CERTAIN).value == pytest.approx(50.75, abs=1e-3)
+    assert frame.sum(unit_bounds=(0, 100)).release(epsilon=CERTAIN).value == pytest.approx(
+        100, abs=1e-3
+    )
+    assert frame.mean(bounds=(0, 100), max_rows=2).release(epsilon=CERTAIN).value == pytest.approx(
+        50.75, abs=1e-3
+    )
     for bad in ("id", ids[:2], [1, 1, 2]):
         with pytest.raises(errors.InvalidArgument, match="series"):
             values.dp(unit=bad)

@@ -1,4 +1,6 @@
-"""What people type in agg(...): aggregates of Polars, words of pandas, and statistics of dpframe in other clothes."""
+"""What people type in agg(...): aggregates of Polars, words of pandas, and
+statistics of dpframe in other clothes.
+"""
 
 from __future__ import annotations
 
@@ -80,11 +82,13 @@ def test_an_aggregate_of_polars_is_what_polars_answers(frame, expr):
     close(table.cast(pl.Float64), wanted.cast(pl.Float64))
 
 
-SMALL = ("std", "var", "filter of a clip", "skew", "kurtosis")  # of groups so small that noise shows, or null in Polars
+# of groups so small that noise shows, or null in Polars
+SMALL = ("std", "var", "filter of a clip", "skew", "kurtosis")
 
 
 if OLD:
-    SMALL = (*SMALL, "replaced")  # whose column Polars 1.30 calls "literal" in groups, and "items" without
+    # whose column Polars 1.30 calls "literal" in groups, and "items" without
+    SMALL = (*SMALL, "replaced")
 
 
 @pytest.mark.parametrize("expr", [e for n, e in SAME.items() if n not in SMALL])
@@ -100,7 +104,9 @@ def test_an_aggregate_of_polars_in_groups(frame, expr):
 @pytest.mark.parametrize("verb", ["median", "min", "max"])
 def test_choices_are_questions_with_bounds(frame, verb):
     query = frame.agg(getattr(ITEMS.clip(0, 9), verb)(), q=ITEMS.clip(0, 9).quantile(0.9))
-    typed = frame.agg(items=getattr(dp, verb)("items", bounds=(0, 9)), q=dp.quantile("items", 0.9, bounds=(0, 9)))
+    typed = frame.agg(
+        items=getattr(dp, verb)("items", bounds=(0, 9)), q=dp.quantile("items", 0.9, bounds=(0, 9))
+    )
     assert str(query.explain()) == str(typed.explain())
     assert query.sensitivity == typed.sensitivity
 
@@ -115,7 +121,9 @@ def test_a_question_in_words_of_polars_is_the_question_in_words_of_dpframe(frame
         (groups.agg(SPEND.clip(0, 1).sum()), groups.agg(spend=dp.sum("spend", bounds=(0, 1)))),
         (
             frame.agg((ITEMS * 2).clip(0, 9).mean().alias("m")),
-            frame.with_columns(**{"(items * 2)": dp.col("items") * 2}).agg(m=dp.mean("(items * 2)", bounds=(0, 9))),
+            frame.with_columns(**{"(items * 2)": dp.col("items") * 2}).agg(
+                m=dp.mean("(items * 2)", bounds=(0, 9))
+            ),
         ),
     ):
         assert query.sensitivity == typed.sensitivity
@@ -129,14 +137,22 @@ def test_words_of_pandas():
     groups = frame.group_by("city", keys=["a", "b"], max_groups=2, max_rows_per_group=9)
     ours = groups.agg({"items": "mean", "spend": ["sum", "count"]}).release(epsilon=BIG).table
     assert list(ours.columns) == ["city", "items", "spend_sum", "spend_count"]
-    ours = groups.agg(m=("items", "mean"), n=("items", "size"), k=("items", "nunique")).release(epsilon=BIG).table
-    wanted = table.groupby("city").agg(m=("items", "mean"), n=("items", "size"), k=("items", "nunique"))
+    ours = (
+        groups.agg(m=("items", "mean"), n=("items", "size"), k=("items", "nunique"))
+        .release(epsilon=BIG)
+        .table
+    )
+    wanted = table.groupby("city").agg(
+        m=("items", "mean"), n=("items", "size"), k=("items", "nunique")
+    )
     ours = ours.set_index("city")
     pd.testing.assert_frame_equal(ours.astype(float), wanted.astype(float), atol=1e-5)
 
 
 def test_more_words_of_pandas():
-    frame = ROWS.to_pandas().dp(unit="user", budget=dp.Budget(epsilon=1e12), max_rows=9, bounds={"items": (0, 9)})
+    frame = ROWS.to_pandas().dp(
+        unit="user", budget=dp.Budget(epsilon=1e12), max_rows=9, bounds={"items": (0, 9)}
+    )
     query = frame.agg(
         a=pd.NamedAgg("items", "mean"),
         b=pd.NamedAgg(column="items", aggfunc=np.sum),
@@ -145,7 +161,10 @@ def test_more_words_of_pandas():
     )
     typed = frame.agg(a=dp.mean("items"), b=dp.sum("items"), c=dp.max("items"), d=dp.count())
     assert str(query.explain()) == str(typed.explain())
-    assert list(frame.agg({"items": ["mean", "sum"]}).release(1).table.columns) == ["items_mean", "items_sum"]
+    assert list(frame.agg({"items": ["mean", "sum"]}).release(1).table.columns) == [
+        "items_mean",
+        "items_sum",
+    ]
 
 
 BOUNDS = {"spend": (0, 100), "items": (0, 9)}
@@ -157,19 +176,32 @@ def same(query, typed):
     assert str(query.explain()).split()[-40:] == str(typed.explain()).split()[-40:]
 
 
-@pytest.mark.parametrize("asked", [["spend", "items"], pl.col("spend", "items"), cs.numeric()], ids=str)
+@pytest.mark.parametrize(
+    "asked", [["spend", "items"], pl.col("spend", "items"), cs.numeric()], ids=str
+)
 @pytest.mark.parametrize("verb", SEVERAL)
 def test_a_verb_takes_several_columns(frame, verb, asked):
     rank = (0.5,) if verb == "quantile" else ()
-    for made in (frame, frame.group_by("city", keys=["a", "b"], max_groups=2, max_rows_per_group=9)):
+    for made in (
+        frame,
+        frame.group_by("city", keys=["a", "b"], max_groups=2, max_rows_per_group=9),
+    ):
         query = getattr(made, verb)(asked, *rank, bounds=BOUNDS)
-        same(query, made.agg(**{name: getattr(dp, verb)(name, *rank, bounds=BOUNDS[name]) for name in BOUNDS}))
+        same(
+            query,
+            made.agg(
+                **{name: getattr(dp, verb)(name, *rank, bounds=BOUNDS[name]) for name in BOUNDS}
+            ),
+        )
 
 
 def test_counts_take_several_columns_and_bounds_may_be_the_same_for_all(frame):
     same(frame.count(["spend", "city"]), frame.agg(spend=dp.count("spend"), city=dp.count("city")))
     same(frame.n_unique(cs.string()), frame.agg(city=dp.n_unique("city")))
-    same(frame.sum(["spend", "items"], (0, 5)), frame.sum(["spend", "items"], {"spend": (0, 5), "items": (0, 5)}))
+    same(
+        frame.sum(["spend", "items"], (0, 5)),
+        frame.sum(["spend", "items"], {"spend": (0, 5), "items": (0, 5)}),
+    )
     declared = ROWS.dp(unit="user", max_rows=9, bounds=BOUNDS)
     same(declared.mean(["items"]), declared.mean("items"))
 
@@ -183,18 +215,28 @@ def test_a_selector_means_neither_the_unit_nor_the_keys_of_groups(frame):
     assert frame.drop(cs.string(), "items").columns == ["user", "spend"]
 
 
-@pytest.mark.parametrize("verb", ["mean", "sum", "median", "min", "max", "std", "var", "skew", "kurtosis"])
+@pytest.mark.parametrize(
+    "verb", ["mean", "sum", "median", "min", "max", "std", "var", "skew", "kurtosis"]
+)
 def test_a_filter_in_an_aggregate_keeps_what_is_declared(verb):
     frame = ROWS.dp(unit="user", max_rows=9, bounds=BOUNDS)
     query = frame.agg(getattr(SPEND.filter(ITEMS > 1), verb)())
-    typed = ROWS.dp(unit="user", max_rows=9).agg(getattr(SPEND.filter(ITEMS > 1).clip(0, 100), verb)())
+    typed = ROWS.dp(unit="user", max_rows=9).agg(
+        getattr(SPEND.filter(ITEMS > 1).clip(0, 100), verb)()
+    )
     assert query.sensitivity == typed.sensitivity
     with pytest.raises(DpFrameError, match="clip"):
-        frame.agg(getattr((SPEND * 2).filter(ITEMS > 1), verb)())  # other values than those that have bounds
+        # other values than those that have bounds
+        frame.agg(getattr((SPEND * 2).filter(ITEMS > 1), verb)())
 
 
 def test_statistics_have_names_of_their_own(frame):
-    query = frame.agg(dp.count().alias("n"), dp.mean("items", bounds=(0, 9)), dp.count_units(), other=dp.count("spend"))
+    query = frame.agg(
+        dp.count().alias("n"),
+        dp.mean("items", bounds=(0, 9)),
+        dp.count_units(),
+        other=dp.count("spend"),
+    )
     assert query.release(epsilon=1).table.columns == ["n", "items", "count_units", "other"]
     assert frame.agg([dp.count(), pl.len()]).release(epsilon=1).table.columns == ["count", "len"]
 
@@ -229,41 +271,70 @@ REFUSED = {
     "words alone": (lambda f: f.agg(["mean", "sum"]), "agg({'x': ['mean']})"),
     "an aggregate among columns": (lambda f: f.select(pl.len()), "agg(pl.len())"),
     "fill_nan alone": (lambda f: f.agg(SPEND.fill_nan(0.0).clip(0, 1).mean()), "is_not_null"),
-    "fill_nan of another value": (lambda f: f.agg(SPEND.fill_nan(0.0).fill_null(1.0).clip(0, 1).mean()), "is_not_null"),
+    "fill_nan of another value": (
+        lambda f: f.agg(SPEND.fill_nan(0.0).fill_null(1.0).clip(0, 1).mean()),
+        "is_not_null",
+    ),
     "product": (
         lambda f: f.agg(SPEND.product()),
         "'product' of Polars is not read. Type agg(y=dp.geo",
     ),
     "a window": (lambda f: f.agg(SPEND.sum().over("city")), "frame.group_by('city', keys=[...])"),
-    "a rounded mean": (lambda f: f.agg(SPEND.mean().round(2)), "'round' of Polars is not read. Release first"),
+    "a rounded mean": (
+        lambda f: f.agg(SPEND.mean().round(2)),
+        "'round' of Polars is not read. Release first",
+    ),
     "a quotient": (lambda f: f.agg(SPEND.sum() / pl.len()), "dp.ratio(dp.sum('spend'"),
     "no aggregate": (lambda f: f.agg(SPEND), "pl.col('spend').clip(0, 100).mean()"),
     "a filter in a function": (lambda f: f.agg(SPEND.filter(SPEND.mean() > 3).mean()), "agg"),
     "one name twice": (lambda f: f.agg(SPEND.clip(0, 1).mean(), SPEND.clip(0, 1).sum()), "alias"),
-    "one name for two": (lambda f: f.agg(m=pl.col("spend", "items").clip(0, 1).mean()), "Type one for each"),
-    "an alias for two": (lambda f: f.agg(pl.col("spend", "items").mean().alias("m")), "Type one for each"),
+    "one name for two": (
+        lambda f: f.agg(m=pl.col("spend", "items").clip(0, 1).mean()),
+        "Type one for each",
+    ),
+    "an alias for two": (
+        lambda f: f.agg(pl.col("spend", "items").mean().alias("m")),
+        "Type one for each",
+    ),
     "no word": (lambda f: f.agg(m=("items", "meen")), "Did you mean 'mean'"),
     "no column": (lambda f: f.agg(pl.col("nowhere").clip(0, 1).mean()), "no column 'nowhere'"),
     "no bounds": (lambda f: f.agg(SPEND.mean()), "clip"),
     "one bound": (lambda f: f.agg(SPEND.clip(0, None).mean()), ".clip(0, 100).mean()"),
     "no bounds of what is computed": (lambda f: f.agg((SPEND / 10).mean()), ".clip(0, 100).mean()"),
-    "no bounds of a filter": (lambda f: f.agg(SPEND.filter(ITEMS > 1).sum()), ".clip(0, 100).sum()"),
+    "no bounds of a filter": (
+        lambda f: f.agg(SPEND.filter(ITEMS > 1).sum()),
+        ".clip(0, 100).sum()",
+    ),
     "a mode": (lambda f: f.agg(pl.col("city").mode()), "dp.mode('city', keys=[...])"),
     "a first row": (lambda f: f.agg(SPEND.first()), "per_unit(y=dp.first('spend'"),
     "skew of samples": (lambda f: f.agg(SPEND.skew(bias=False)), "'skew' of Polars"),
-    "an unknown name": (lambda f: f.agg((cs.numeric() - cs.by_name("nowhere")).max()), "not there. Columns: user"),
+    "an unknown name": (
+        lambda f: f.agg((cs.numeric() - cs.by_name("nowhere")).max()),
+        "not there. Columns: user",
+    ),
     "a selector of nothing": (lambda f: f.agg(cs.date().max()), "means no column"),
     "a verb's selector of nothing": (lambda f: f.max(cs.date(), (0, 1)), "means no column"),
-    "a list in a statistic": (lambda f: f.agg(dp.mean(["spend", "items"])), "agg(dp.mean('x'), dp.mean('y'))"),
+    "a list in a statistic": (
+        lambda f: f.agg(dp.mean(["spend", "items"])),
+        "agg(dp.mean('x'), dp.mean('y'))",
+    ),
     "another column's bounds": (lambda f: f.mean(["spend"], bounds={"items": (0, 1)}), "'items'"),
-    "no bounds of one": (lambda f: f.mean(["spend", "items"], bounds={"items": (0, 1)}), "mean('spend')"),
+    "no bounds of one": (
+        lambda f: f.mean(["spend", "items"], bounds={"items": (0, 1)}),
+        "mean('spend')",
+    ),
     "a number": (lambda f: f.agg(5), "name each aggregate"),
-    "a function": (lambda f: f.agg(SPEND.map_elements(abs, return_dtype=pl.Float64).mean()), "has no counterpart"),
+    "a function": (
+        lambda f: f.agg(SPEND.map_elements(abs, return_dtype=pl.Float64).mean()),
+        "has no counterpart",
+    ),
 }
 
 
 if OLD:
-    REFUSED = {name: case for name, case in REFUSED.items() if name not in ("product", "an unknown name")}
+    REFUSED = {
+        name: case for name, case in REFUSED.items() if name not in ("product", "an unknown name")
+    }
 
 
 @pytest.mark.parametrize(("ask", "words"), REFUSED.values(), ids=REFUSED)
@@ -292,11 +363,17 @@ def test_keys_have_names_as_in_polars(frame):
         assert table.columns == ["large", "count"]
     town = frame.group_by(town="city", keys=["a", "b"], **limits).count().release(epsilon=BIG).table
     assert town.rows() == [("a", 3), ("b", 2)]
-    both = frame.group_by("city", even=dp.col("items") % 2 == 0, keys=[("a", True), ("b", False)], **limits)
+    both = frame.group_by(
+        "city", even=dp.col("items") % 2 == 0, keys=[("a", True), ("b", False)], **limits
+    )
     assert both.count().release(epsilon=BIG).table.columns == ["city", "even", "count"]
 
 
 def test_a_misspelt_limit_of_groups_is_no_key(frame):
-    for typed, near in (({"max_group": 3}, "max_groups"), ({"key": ["a"]}, "keys"), ({"minunits": 3}, "min_units")):
+    for typed, near in (
+        ({"max_group": 3}, "max_groups"),
+        ({"key": ["a"]}, "keys"),
+        ({"minunits": 3}, "min_units"),
+    ):
         with pytest.raises(WrongCall, match=f"Did you mean '{near}'"):
             frame.group_by("city", **typed)

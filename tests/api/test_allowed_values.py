@@ -1,4 +1,6 @@
-"""Refusals that name what is allowed: each named value is taken, and each kind of value that is taken is named."""
+"""Refusals that name what is allowed: each named value is taken, and each kind
+of value that is taken is named.
+"""
 
 import contextlib
 import datetime as dt
@@ -11,7 +13,9 @@ import dpframe as dp
 from dpframe.errors import DpFrameError
 from dpframe.plan import Covers
 
-TABLE = pl.DataFrame({"u": [1, 2, 3], "g": ["a", "b", "c"], "v": [1.0, 2, 3], "t": [dt.datetime(2026, 1, 1)] * 3})
+TABLE = pl.DataFrame(
+    {"u": [1, 2, 3], "g": ["a", "b", "c"], "v": [1.0, 2, 3], "t": [dt.datetime(2026, 1, 1)] * 3}
+)
 KEYS = {"g": ["a", "b", "c"], "v": [1.0, 2.0]}
 
 
@@ -37,7 +41,9 @@ CALLS = {
     "dt.truncate": lambda v: dp.col("t").dt.truncate(v),
     "dt.offset_by": lambda v: dp.col("t").dt.offset_by(v),
     "closed": lambda v: dp.col("v").is_between(0, 1, closed=v),
-    "aggfunc": lambda v: crosstab(aggfunc=v, **({} if "count" in v else {"values": "v", "bounds": (0, 3)})),
+    "aggfunc": lambda v: crosstab(
+        aggfunc=v, **({} if "count" in v else {"values": "v", "bounds": (0, 3)})
+    ),
     "normalize": lambda v: crosstab(normalize=v),
     "margins": lambda v: crosstab(margins=v),
     "workload": lambda v: frame().marginals(["g", "v"], v, keys=KEYS, max_rows=1),
@@ -62,7 +68,9 @@ def test_every_named_value_is_taken(name):
     text = said.replace("nonsense", "")
     named = re.findall(r"A type is one of (.*), not", text)
     named = (
-        named[0].split(", ") if named else [value for value in re.findall(r"'([\w. +-]+)'", text) if value not in "abv"]
+        named[0].split(", ")
+        if named
+        else [value for value in re.findall(r"'([\w. +-]+)'", text) if value not in "abv"]
     )
     assert named
     for value in named:
@@ -79,7 +87,10 @@ def test_every_named_value_is_taken(name):
     [
         ("every", ["hours", "days", "weeks", "months", "1mo"]),
         ("per", ["hours", "days", "weeks", "months", "1mo"]),
-        ("dt.truncate", ["weeks", "months", "quarters", "years", "days", "hours", "minutes", "seconds"]),
+        (
+            "dt.truncate",
+            ["weeks", "months", "quarters", "years", "days", "hours", "minutes", "seconds"],
+        ),
         ("covers", [covers.value for covers in Covers]),
         ("noise", ["auto", "laplace", "gaussian", "elliptic", "k-norm"]),
         ("accountant", ["basic", "zcdp", "pld", "gdp"]),

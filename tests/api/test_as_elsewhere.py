@@ -1,7 +1,9 @@
 # ruff: noqa: E501 (a case is a line)
-"""What people type as in Polars or pandas has their answers, is refused with a line, or differs as the pages say.
+"""What people type as in Polars or pandas has their answers, is refused with a
+line, or differs as the pages say.
 
-Each line is asked with next to no noise. What differs stands in `from-polars.md` and `from-pandas.md`.
+Each line is asked with next to no noise. What differs stands in `from-polars.md` and
+`from-pandas.md`.
 """
 
 from __future__ import annotations
@@ -29,9 +31,28 @@ TABLE = pl.DataFrame(
         "i": [3, -7, 0, None, 5, -2, 10, -10, 1, 2, 7, -1] * 4,
         "p": [k * k % 51 for k in range(48)],
         "b": [True, False, None, True] * 12,
-        "s": ["Apple", "apple", "ÀB", "", None, " pad ", "a,b,c", "12", "x-y", "straße", "AbC", "zzz"] * 4,
-        "d": [dt.date(2024, 2, 25) + dt.timedelta(days=17 * k) if k % 7 else None for k in range(48)],
-        "t": [dt.datetime(2023, 12, 31, 23, 59, 59) + dt.timedelta(minutes=1867 * k) for k in range(48)],
+        "s": [
+            "Apple",
+            "apple",
+            "ÀB",
+            "",
+            None,
+            " pad ",
+            "a,b,c",
+            "12",
+            "x-y",
+            "straße",
+            "AbC",
+            "zzz",
+        ]
+        * 4,
+        "d": [
+            dt.date(2024, 2, 25) + dt.timedelta(days=17 * k) if k % 7 else None for k in range(48)
+        ],
+        "t": [
+            dt.datetime(2023, 12, 31, 23, 59, 59) + dt.timedelta(minutes=1867 * k)
+            for k in range(48)
+        ],
         "e": pl.Series(["lo", "hi", "mid", "lo"] * 12, dtype=pl.Enum(["lo", "mid", "hi", "never"])),
     }
 )
@@ -267,7 +288,10 @@ def plain(values):
 @pytest.mark.parametrize("typed", [*SAME, *POLARS_ALONE])
 def test_a_row_expression_means_what_it_means_in_polars(typed):
     if "zfill" in typed and pl.select(pl.lit("À").str.zfill(2)).item() != "0À":
-        pytest.skip("this version of Polars counts the bytes of a text in zfill, as 1.30 does; dpframe its characters")
+        pytest.skip(
+            "this version of Polars counts the bytes of a text in zfill, as 1.30 does; dpframe "
+            "its characters"
+        )
     wanted = HELD.select(y=eval(typed, {"c": pl.col, "M": pl, "L": pl, "dt": dt}))["y"]
     want, dtype = plain(wanted), wanted.dtype
     assert column(eval(typed, {"c": pl.col, "M": pl, "L": pl, "dt": dt}), dtype) == want
@@ -282,8 +306,10 @@ def test_what_has_no_counterpart_is_refused(typed):
             protected(TABLE).with_columns(y=eval(typed, {**names, "L": pl, "dt": dt}))
 
 
-# Statistics: what is typed here, and what is typed there. F and FP are the protected tables, T and P the tables without
-# NaN; D is T where g is not null. Keys are in the order in which they were listed, found ones in their own order.
+# Statistics: what is typed here, and what is typed there. F and FP are the protected tables, T and
+#             P the tables without
+# NaN; D is T where g is not null. Keys are in the order in which they were listed, found ones in
+# their own order.
 ANSWERED_ALIKE = r"""
 F.count() ~ T.height
 F.count("g") ~ T["g"].count()
@@ -381,13 +407,18 @@ F.mode("e") ~ "lo"
 """.strip().splitlines()
 EDGES = [0, 10, 20, 30, 40, 50]
 DAYS, WEEKS, MONTHS = (
-    [x.to_pydatetime() for x in PANDAS.resample(every, on="t", closed="left", label="left").size().index]
+    [
+        x.to_pydatetime()
+        for x in PANDAS.resample(every, on="t", closed="left", label="left").size().index
+    ]
     for every in ("1D", "W-MON", "MS")
 )
 
 
 def rows(answer):
-    """A table as its rows, a column of numbers, or one number. A released table of one row and column is a number."""
+    """A table as its rows, a column of numbers, or one number.
+    A released table of one row and column is a number.
+    """
     if isinstance(answer, pd.DataFrame):
         answer = answer if isinstance(answer.index, pd.RangeIndex) else answer.reset_index()
         answer = pl.DataFrame({str(name): answer[name].tolist() for name in answer}, strict=False)
@@ -408,14 +439,25 @@ def close(one, other):
         return len(one) == len(other) and all(map(close, one, other))
     one, other = (None if isinstance(x, float) and math.isnan(x) else x for x in (one, other))
     return one == other or (
-        isinstance(one, float | int) and other is not None and one == pytest.approx(other, 1e-5, 1e-6)
+        isinstance(one, float | int)
+        and other is not None
+        and one == pytest.approx(other, 1e-5, 1e-6)
     )
 
 
 @pytest.mark.parametrize("typed", ANSWERED_ALIKE)
 def test_a_question_has_the_answer_that_the_other_library_has(typed):
     ours, _, theirs = typed.partition(" ~ ")
-    shared = {"dp": dp, "pl": pl, "pd": pd, "np": np, "dt": dt, "EDGES": EDGES, "DAYS": DAYS, "WEEKS": WEEKS}
+    shared = {
+        "dp": dp,
+        "pl": pl,
+        "pd": pd,
+        "np": np,
+        "dt": dt,
+        "EDGES": EDGES,
+        "DAYS": DAYS,
+        "WEEKS": WEEKS,
+    }
     shared |= {"MONTHS": MONTHS, "T": HELD, "P": PANDAS, "D": HELD.drop_nulls("g")}
     query = eval(ours, {**shared, "F": protected(TABLE), "FP": protected(PANDAS)})
     got, want = rows(query.release(1e12, delta=1e-6).table), rows(eval(theirs, shared))

@@ -9,7 +9,9 @@ import pytest
 import dpframe as dp
 from dpframe import errors
 
-ROWS = pl.DataFrame({"id": [1, 2], "city": ["Bonn", "Kiel"], "x": [1.0, 2.0], "day": [dt.date(2026, 1, 1)] * 2})
+ROWS = pl.DataFrame(
+    {"id": [1, 2], "city": ["Bonn", "Kiel"], "x": [1.0, 2.0], "day": [dt.date(2026, 1, 1)] * 2}
+)
 BUDGET = dp.Budget(epsilon=1)
 QUERY = (
     dp.protect(ROWS, unit="id", budget=BUDGET, max_rows=2, max_groups=1)
@@ -19,7 +21,9 @@ QUERY = (
 )
 
 
-@pytest.mark.parametrize("table", [ROWS, ROWS.lazy(), ROWS.to_pandas(), ROWS.to_arrow(), ROWS.head(0), ROWS.reverse()])
+@pytest.mark.parametrize(
+    "table", [ROWS, ROWS.lazy(), ROWS.to_pandas(), ROWS.to_arrow(), ROWS.head(0), ROWS.reverse()]
+)
 def test_a_table_like_the_first_fits(table):
     if not hasattr(table, "index"):
         QUERY.check(table)
@@ -53,7 +57,9 @@ def test_no_row_is_read():
     connection.create_function("read", lambda _: 1 / 0, ["BIGINT"], "BIGINT")
     connection.execute("CREATE TABLE t AS SELECT 1::BIGINT AS id, 2.0::DOUBLE AS x")
     table = connection.sql("SELECT read(id) AS id, x FROM t")
-    query = dp.protect(pl.DataFrame({"id": [1], "x": [1.0]}), unit="id").sum("x", bounds=(0, 1), max_rows=1)
+    query = dp.protect(pl.DataFrame({"id": [1], "x": [1.0]}), unit="id").sum(
+        "x", bounds=(0, 1), max_rows=1
+    )
     query.check(table)
 
 
@@ -63,6 +69,13 @@ def test_the_steward_asks_for_rows(tmp_path, capsys):
     (tmp_path / "a.toml").write_text('unit = "id"\nmax_rows = 2\n')
     ROWS.write_parquet(tmp_path / "a.parquet")
     for floor, code in ((2, 0), (3, 1)):
-        words = ["policy", "check", str(tmp_path / "a.toml"), str(tmp_path / "a.parquet"), "--min-rows", str(floor)]
+        words = [
+            "policy",
+            "check",
+            str(tmp_path / "a.toml"),
+            str(tmp_path / "a.parquet"),
+            "--min-rows",
+            str(floor),
+        ]
         assert main(words) == code
     assert "2 rows have a unit, fewer than --min-rows 3" in capsys.readouterr().out

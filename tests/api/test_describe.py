@@ -49,10 +49,17 @@ def test_a_description_is_one_release_in_the_shape_of_pandas():
 
 
 def test_other_kinds_of_tables_have_the_column_statistic():
-    for table, kind in ((pl.from_pandas(PEOPLE), pl.DataFrame), (pa.Table.from_pandas(PEOPLE), pa.Table)):
+    for table, kind in (
+        (pl.from_pandas(PEOPLE), pl.DataFrame),
+        (pa.Table.from_pandas(PEOPLE), pa.Table),
+    ):
         out = protected(table).describe(bounds=BOUNDS, max_rows=2).release(epsilon=1.0)
         assert isinstance(out.table, kind)
-        assert (out.table if kind is pl.DataFrame else out.to_polars()).columns == ["statistic", "age", "wage"]
+        assert (out.table if kind is pl.DataFrame else out.to_polars()).columns == [
+            "statistic",
+            "age",
+            "wage",
+        ]
         assert out.to_polars()["statistic"].to_list() == ROWS
         assert out.to_csv().splitlines()[0] == "statistic,age,wage"
 
@@ -70,9 +77,21 @@ def test_with_hardly_any_noise_it_is_the_table_of_pandas():
     out = frame.describe(["late", "age", "wage"], BOUNDS, percentiles=[0.1, 0.5, 0.9], max_rows=2)
     table = out.release(epsilon=1e5).table
     plain = PEOPLE[["age", "wage"]].describe(percentiles=[0.1, 0.5, 0.9])
-    assert list(table.index) == ["count", "missing", "mean", "std", "min", "10%", "50%", "90%", "max"]
+    assert list(table.index) == [
+        "count",
+        "missing",
+        "mean",
+        "std",
+        "min",
+        "10%",
+        "50%",
+        "90%",
+        "max",
+    ]
     for row in ("count", "mean", "std", "10%", "50%", "90%"):
-        assert table.loc[row, ["age", "wage"]].to_numpy() == pytest.approx(plain.loc[row].to_numpy(), abs=0.6), row
+        assert table.loc[row, ["age", "wage"]].to_numpy() == pytest.approx(
+            plain.loc[row].to_numpy(), abs=0.6
+        ), row
     assert table.loc["missing"].tolist() == [0, 0, PEOPLE["wage"].isna().sum()]
     assert table.loc["mean", "late"] == pytest.approx(PEOPLE["late"].mean(), abs=1e-3)
     assert table.loc[["std", "10%", "90%"], "late"].isna().all()
@@ -110,9 +129,13 @@ def test_the_pair_of_one_column_and_bounds_that_are_known():
     frame = protected()
     one = frame.describe("age", (0, 120), max_rows=2).release(epsilon=0.5)
     assert one.table.loc["max", "age"] == 120
-    clipped = frame.select("age", "late").clip("age", 0, 99).describe(max_rows=2).release(epsilon=0.5)
+    clipped = (
+        frame.select("age", "late").clip("age", 0, 99).describe(max_rows=2).release(epsilon=0.5)
+    )
     assert clipped.table.loc["max"].tolist() == [99, 1]
-    values = PEOPLE["age"].dp.describe(bounds=(0, 120), unit=dp.Rows(2), budget=dp.Budget(epsilon=1.0), epsilon=0.5)
+    values = PEOPLE["age"].dp.describe(
+        bounds=(0, 120), unit=dp.Rows(2), budget=dp.Budget(epsilon=1.0), epsilon=0.5
+    )
     assert list(values.table.index) == ROWS
     assert PEOPLE.dp.describe(
         bounds=BOUNDS, unit="user", max_rows=2, budget=dp.Budget(epsilon=1.0), epsilon=0.5
@@ -122,12 +145,15 @@ def test_the_pair_of_one_column_and_bounds_that_are_known():
 def test_bounds_and_limits_are_chosen_inside():
     frame = protected()
     query = frame.select("age", "wage", "late").describe(bounds=dp.Auto(0.2), limits=dp.Auto())
-    assert question_of(query).chosen_share == Fraction(3, 10)  # all columns share the part for bounds
+    # all columns share the part for bounds
+    assert question_of(query).chosen_share == Fraction(3, 10)
     out = query.release(epsilon=5.0)
     low, high = out.table.loc[["min", "max"], "age"]
     assert low < 50 < high
     assert out.table.loc[["min", "max"], "late"].tolist() == [0, 1]
-    mixed = frame.describe(bounds={"age": dp.Auto(), "wage": (0, 100)}, max_rows=2).release(epsilon=2.0)
+    mixed = frame.describe(bounds={"age": dp.Auto(), "wage": (0, 100)}, max_rows=2).release(
+        epsilon=2.0
+    )
     assert mixed.table.loc["max", "wage"] == 100
 
 
@@ -144,7 +170,9 @@ def test_files_have_the_names_of_the_statistics(tmp_path):
 
 
 def test_missing_values_are_within_their_error_as_often_as_said():
-    """One in a million runs fails: 400 draws of a miss of at most 5%, with a control whose noise is doubled."""
+    """One in a million runs fails: 400 draws of a miss of at most 5%, with a
+    control whose noise is doubled.
+    """
     query = protected(PEOPLE.head(40)).describe(bounds=BOUNDS, max_rows=2)
     ask, plan = question_of(query), query._noise_plan({"epsilon": 1.0}, "auto")
     from dpframe import engine
@@ -159,13 +187,20 @@ def test_missing_values_are_within_their_error_as_often_as_said():
 
 
 def test_the_split_is_the_one_with_the_least_errors():
-    """Shift any weight by a tenth: the sum of the logarithms of all cells' errors grows, for Laplace noise."""
+    """Shift any weight by a tenth: the sum of the logarithms of all cells'
+    errors grows, for Laplace noise.
+    """
 
     def errors_of(weights, columns, quantiles):
         rows, values, sums, squares, quantile = (float(x) for x in weights)
         whole = rows + columns * (values + sums + squares + quantile * quantiles)
         r, c, s, q, t = (whole / x for x in (rows, values, sums, squares, quantile * quantiles))
-        cells = [c**2, r**2 + c**2, s**2 + c**2 / 4, q**2 / 4 + s**2 + ((1 / 4 - 1 / 9 + 1 / 2) * c) ** 2]
+        cells = [
+            c**2,
+            r**2 + c**2,
+            s**2 + c**2 / 4,
+            q**2 / 4 + s**2 + ((1 / 4 - 1 / 9 + 1 / 2) * c) ** 2,
+        ]
         return columns * (sum(map(math.log, cells)) / 2 + quantiles * math.log(t))
 
     for columns, quantiles in ((1, 3), (4, 3), (10, 1)):
@@ -190,18 +225,46 @@ def test_each_total_has_its_weight():
 
 
 REFUSED = {
-    "no bounds": (lambda f: f.describe(), errors.MissingBounds, r"'user': \(0, 100\)|'age': \(0, 100\), 'wage'"),
-    "bounds of one": (lambda f: f.describe(["age", "wage"], {"age": (0, 9)}), errors.MissingBounds, r"\{'wage': \(0"),
+    "no bounds": (
+        lambda f: f.describe(),
+        errors.MissingBounds,
+        r"'user': \(0, 100\)|'age': \(0, 100\), 'wage'",
+    ),
+    "bounds of one": (
+        lambda f: f.describe(["age", "wage"], {"age": (0, 9)}),
+        errors.MissingBounds,
+        r"\{'wage': \(0",
+    ),
     "a text": (lambda f: f.describe("city", (0, 1)), errors.WrongType, "n_unique"),
-    "a text and a number": (lambda f: f.describe(["age", "city"]), errors.WrongType, r"describe\(\['age'\], \.\.\.\)"),
+    "a text and a number": (
+        lambda f: f.describe(["age", "city"]),
+        errors.WrongType,
+        r"describe\(\['age'\], \.\.\.\)",
+    ),
     "twice": (lambda f: f.describe(["age", "age"], BOUNDS), errors.InvalidArgument, "each once"),
     "another column": (lambda f: f.describe("age", BOUNDS), errors.UnknownColumn, "'wage'"),
     "no column": (lambda f: f.describe(bounds={"x": (0, 1)}), errors.UnknownColumn, "'x'"),
-    "a pair of several": (lambda f: f.describe(["age", "wage"], (0, 1)), errors.InvalidBounds, "'wage': "),
-    "extremes": (lambda f: f.describe(bounds=BOUNDS, percentiles=[0, 0.5]), errors.InvalidArgument, "min and max"),
-    "no list": (lambda f: f.describe(bounds=BOUNDS, percentiles=0.5), errors.InvalidArgument, "list"),
+    "a pair of several": (
+        lambda f: f.describe(["age", "wage"], (0, 1)),
+        errors.InvalidBounds,
+        "'wage': ",
+    ),
+    "extremes": (
+        lambda f: f.describe(bounds=BOUNDS, percentiles=[0, 0.5]),
+        errors.InvalidArgument,
+        "min and max",
+    ),
+    "no list": (
+        lambda f: f.describe(bounds=BOUNDS, percentiles=0.5),
+        errors.InvalidArgument,
+        "list",
+    ),
     "no limit": (lambda f: f.describe(bounds=BOUNDS), errors.UnboundedContribution, "max_rows=20"),
-    "an unknown argument": (lambda f: f.describe(include="all"), errors.WrongCall, r"describe\(bounds="),
+    "an unknown argument": (
+        lambda f: f.describe(include="all"),
+        errors.WrongCall,
+        r"describe\(bounds=",
+    ),
     "intervals": (
         lambda f: f.describe(bounds=BOUNDS, max_rows=2).release(epsilon=1, ci=0.95),
         errors.UnsupportedOperation,
@@ -230,7 +293,11 @@ def test_what_is_refused_names_the_line_to_type(name):
 
 
 def test_the_shown_numbers_are_worked_out_once():
-    """Every cell of a description reads them: worked out for each, a description grew with its columns squared."""
-    frame = dp.protect(pl.DataFrame({"u": [1, 2], "x": [0.0, 1.0]}), unit="u", budget=dp.Budget(epsilon=1))
+    """Every cell of a description reads them: worked out for each, a description
+    grew with its columns squared.
+    """
+    frame = dp.protect(
+        pl.DataFrame({"u": [1, 2], "x": [0.0, 1.0]}), unit="u", budget=dp.Budget(epsilon=1)
+    )
     numbers = numbers_of(frame.describe("x", bounds=(0, 1), max_rows=1).release(epsilon=1))
     assert numbers.shown is numbers.shown

@@ -1,4 +1,6 @@
-"""The protected frame as a user meets it: what may be typed, what is refused, and what the refusal says."""
+"""The protected frame as a user meets it: what may be typed, what is
+refused, and what the refusal says.
+"""
 
 import copy
 import datetime as dt
@@ -32,9 +34,12 @@ def test_figures_of_common_questions(frame):
 
 
 def test_names_of_measures(frame):
-    q = frame.drop_nulls("spend").agg(n=dp.count(), spend=dp.mean("spend", bounds=(0, 9)), max_rows=2)
+    q = frame.drop_nulls("spend").agg(
+        n=dp.count(), spend=dp.mean("spend", bounds=(0, 9)), max_rows=2
+    )
     assert set(q.sensitivity) == {"n", "spend.sum", "spend.count"}
-    assert len(question_of(q).allotments) == 2  # the count of rows that cannot be missing is the count of rows
+    # the count of rows that cannot be missing is the count of rows
+    assert len(question_of(q).allotments) == 2
     assert set(frame.sum("age", bounds=(0, 9), max_rows=1).sensitivity) == {"age"}
     assert set(frame.count(max_rows=1).sensitivity) == {"count"}
     assert set(frame.count("age", max_rows=1).sensitivity) == {"age"}
@@ -47,8 +52,16 @@ def test_limits_said_before_and_here_are_both_kept(frame):
 
 
 REFUSED = [
-    (lambda f: f.sum("spend", max_rows=2), errors.MissingBounds, r"clip\('spend', 0, 100\).*bounds=dp.Auto\(\)"),
-    (lambda f: f.sum("spend", bounds=(0, 1)), errors.UnboundedContribution, r"sum\('spend'.*max_rows=20\);.*dp.Auto"),
+    (
+        lambda f: f.sum("spend", max_rows=2),
+        errors.MissingBounds,
+        r"clip\('spend', 0, 100\).*bounds=dp.Auto\(\)",
+    ),
+    (
+        lambda f: f.sum("spend", bounds=(0, 1)),
+        errors.UnboundedContribution,
+        r"sum\('spend'.*max_rows=20\);.*dp.Auto",
+    ),
     (
         lambda f: f.group_by("city").count(),
         errors.UnboundedContribution,
@@ -77,7 +90,9 @@ REFUSED = [
     (
         lambda f: f.crosstab("city", "age", keys={"city": ["a"], "age": [1]}, margins="measured"),
         errors.UnboundedContribution,
-        r"keys=\.\.\., max_groups=3, max_rows_per_group=2\); or once [^;]*max_rows_per_group=2\)\.$",  # no dp.Auto()
+        # no dp.Auto()
+        r"keys=\.\.\., max_groups=3, max_rows_per_group=2\); "
+        r"or once [^;]*max_rows_per_group=2\)\.$",
     ),
     (lambda f: f.group_by("id", max_groups=1), errors.UnsupportedOperation, "one person"),
     (lambda f: f.with_columns(id=dp.col("age")), errors.UnsupportedOperation, "another name"),
@@ -92,10 +107,26 @@ REFUSED = [
     (lambda f: f.filter("city" == "a"), errors.InvalidArgument, "Python has compared"),
     (lambda f: f.filter(True), errors.InvalidArgument, "not about the rows"),
     (lambda f: f.mean(dp.col("age") > 1, max_rows=1), errors.InvalidArgument, "with_columns"),
-    (lambda f: f.mode("city", max_rows=1), errors.InvalidArgument, r"top_k\('city', 1, .*group_by\('city'.*delta=1e-6"),
-    (lambda f: f.top_k("city", 3), errors.UnboundedContribution, r"top_k\('city', 3, max_groups=3, max_rows_per"),
-    (lambda f: f.top_k("city", 3, max_groups=2), errors.UnboundedContribution, "max_rows_per_group=2"),
-    (lambda f: f.top_k("city", 3, max_rows=1).release(epsilon=0.1), errors.DeltaRequired, r"top_k\('city', 3, keys="),
+    (
+        lambda f: f.mode("city", max_rows=1),
+        errors.InvalidArgument,
+        r"top_k\('city', 1, .*group_by\('city'.*delta=1e-6",
+    ),
+    (
+        lambda f: f.top_k("city", 3),
+        errors.UnboundedContribution,
+        r"top_k\('city', 3, max_groups=3, max_rows_per",
+    ),
+    (
+        lambda f: f.top_k("city", 3, max_groups=2),
+        errors.UnboundedContribution,
+        "max_rows_per_group=2",
+    ),
+    (
+        lambda f: f.top_k("city", 3, max_rows=1).release(epsilon=0.1),
+        errors.DeltaRequired,
+        r"top_k\('city', 3, keys=",
+    ),
     (lambda f: f.top_k("city", 1, ["a"], max_groups=2), errors.InvalidArgument, "max_rows=5"),
     (lambda f: f.top_k("city", 0, max_rows=1), errors.InvalidArgument, "k must be"),
     (
@@ -115,7 +146,11 @@ REFUSED = [
     (lambda f: f.mean("city", max_rows=1), errors.WrongType, r"yes=dp\.col\('city'\) == 'yes'"),
     (lambda f: f.clip("city", 0, 1), errors.WrongType, "String"),
     (lambda f: f.clip("age", 5, 1), errors.InvalidBounds, "above"),
-    (lambda f: f.clip("age", dp.Auto()), errors.InvalidBounds, r"dp.mean\('age', bounds=dp.Auto\(\)\)"),
+    (
+        lambda f: f.clip("age", dp.Auto()),
+        errors.InvalidBounds,
+        r"dp.mean\('age', bounds=dp.Auto\(\)\)",
+    ),
     (lambda f: f.clip("age"), errors.InvalidBounds, "lower"),
     (lambda f: f.clip("age", 0, float("nan")), errors.InvalidBounds, "finite"),
     (lambda f: f.clip("age", 0.2, 0.8), errors.WrongType, "whole number"),
@@ -127,7 +162,11 @@ REFUSED = [
         errors.InvalidBounds,
         r"about limits.* bounds=dp\.Auto\(0\.2\) here.* limits=dp\.Auto\(scaled=False\)",
     ),
-    (lambda f: f.median("age", bounds=dp.Auto(scaled=False), max_rows=1), errors.InvalidBounds, "about limits"),
+    (
+        lambda f: f.median("age", bounds=dp.Auto(scaled=False), max_rows=1),
+        errors.InvalidBounds,
+        "about limits",
+    ),
     (lambda f: f.sum("age", bounds=(0, 1), unit_bounds=(0, 1)), errors.InvalidBounds, "not both"),
     (lambda f: f.bound(max_rows=0), errors.InvalidArgument, "max_rows"),
     (lambda f: f.bound(max_rows=True), errors.InvalidArgument, "max_rows"),
@@ -146,16 +185,34 @@ REFUSED = [
         for made in (pl.DataFrame, pd.DataFrame, pa.table)
     ),
     (
-        lambda f: f.group_by("city", "age", keys=pl.DataFrame({"age": [1, 1], "city": ["a", "a"]}), max_groups=1),
+        lambda f: f.group_by(
+            "city", "age", keys=pl.DataFrame({"age": [1, 1], "city": ["a", "a"]}), max_groups=1
+        ),
         errors.InvalidArgument,
         "a combination twice",
     ),
     (lambda f: f.group_by("city", keys=[1], max_groups=1), errors.WrongType, "city"),
     (lambda f: f.group_by("city", keys="ab", max_groups=1), errors.InvalidArgument, "list"),
-    (lambda f: f.group_by("city", "age", keys={"city": ["a"]}, max_groups=1), errors.InvalidArgument, "'age'"),
-    (lambda f: f.group_by("city", keys={"age": [1]}, max_groups=1), errors.InvalidArgument, "'age'"),
-    (lambda f: f.group_by("age", max_rows=1).sum("age", bounds=(0, 1)), errors.InvalidArgument, "two columns"),
-    (lambda f: f.rename({"age": "count"}).histogram("count", keys=[1]), errors.InvalidArgument, "rename\\({'count': '"),
+    (
+        lambda f: f.group_by("city", "age", keys={"city": ["a"]}, max_groups=1),
+        errors.InvalidArgument,
+        "'age'",
+    ),
+    (
+        lambda f: f.group_by("city", keys={"age": [1]}, max_groups=1),
+        errors.InvalidArgument,
+        "'age'",
+    ),
+    (
+        lambda f: f.group_by("age", max_rows=1).sum("age", bounds=(0, 1)),
+        errors.InvalidArgument,
+        "two columns",
+    ),
+    (
+        lambda f: f.rename({"age": "count"}).histogram("count", keys=[1]),
+        errors.InvalidArgument,
+        "rename\\({'count': '",
+    ),
     (lambda f: f.agg(), errors.InvalidArgument, "aggregate"),
     (lambda f: f.agg(n=3), errors.InvalidArgument, r"dp.count\(\)"),
     (lambda f: f.agg(n=dp.count(share=0), max_rows=1), errors.InvalidArgument, "share"),
@@ -164,8 +221,16 @@ REFUSED = [
     (lambda f: f.cut("age", [1, 2, 3], labels=["x"]), errors.InvalidArgument, "2 different labels"),
     (lambda f: f.cut("city", [1, 2]), errors.WrongType, "number"),
     (lambda f: f.histogram("age", max_rows=1), errors.InvalidArgument, "bins"),
-    (lambda f: f.histogram("age", bins=[1, 2], keys=[1], max_rows=1), errors.InvalidArgument, "not both"),
-    (lambda f: f.crosstab("city", "age", margins=True, max_rows=1), errors.UnsupportedOperation, "margins"),
+    (
+        lambda f: f.histogram("age", bins=[1, 2], keys=[1], max_rows=1),
+        errors.InvalidArgument,
+        "not both",
+    ),
+    (
+        lambda f: f.crosstab("city", "age", margins=True, max_rows=1),
+        errors.UnsupportedOperation,
+        "margins",
+    ),
     (lambda f: f.rename({"city": "age"}), errors.InvalidArgument, "same name"),
     (lambda f: f.select("city", "city"), errors.InvalidArgument, "twice"),
     (lambda f: f.cast("age", "complex"), errors.InvalidArgument, "complex"),
@@ -179,7 +244,11 @@ REFUSED = [
     (lambda f: f.count_units().release(rho=-1), errors.InvalidPrice, "rho"),
     (lambda f: f.count_units().release(epsilon=11), errors.BudgetExceeded, "Nothing was spent"),
     (lambda f: f.count_units().release(epsilon=1, noise="gaussian"), errors.DeltaRequired, "delta"),
-    (lambda f: f.group_by("city", max_groups=1).count_units().release(epsilon=1), errors.DeltaRequired, "keys="),
+    (
+        lambda f: f.group_by("city", max_groups=1).count_units().release(epsilon=1),
+        errors.DeltaRequired,
+        "keys=",
+    ),
     (lambda f: f.count_units().accuracy(epsilon=1, alpha=0), errors.InvalidArgument, "alpha"),
 ]
 
@@ -245,9 +314,9 @@ def test_a_composite_unit_is_one_person_per_combination():
     rows = {"house": [1, 1, 1, 2, None], "person": [1, 2, 2, 1, 1]}
     frame = dp.protect(pl.DataFrame(rows), unit=("house", "person"), budget=dp.Budget(epsilon=1e12))
     assert frame.count_units().release(epsilon=1e9).value == 3
-    assert frame.group_by("house", keys=[1, 2], max_groups=1).count_units().release(epsilon=1e9).table[
-        "count_units"
-    ].to_list() == [2, 1]
+    assert frame.group_by("house", keys=[1, 2], max_groups=1).count_units().release(
+        epsilon=1e9
+    ).table["count_units"].to_list() == [2, 1]
     with pytest.raises(errors.UnsupportedOperation):
         frame.group_by("house", "person", max_groups=1)
 
@@ -279,7 +348,13 @@ def test_explain_reads_as_text_and_html(frame):
         .agg(s=dp.sum("spend"))
     )
     text, html = str(q.explain()), q.explain()._repr_html_()
-    for words in ("filter((age >= 18))", "clip('spend', 0, 100)", "enforced", "threshold", "in [0, 100]"):
+    for words in (
+        "filter((age >= 18))",
+        "clip('spend', 0, 100)",
+        "enforced",
+        "threshold",
+        "in [0, 100]",
+    ):
         assert words in text
     assert "<table>" in html
     assert "&gt;= 18" in html
@@ -290,10 +365,21 @@ def test_explain_reads_as_text_and_html(frame):
 def test_long_lists_are_cut_where_people_read_them(frame):
     towns = [f"town {number}" for number in range(40)]
     among, edges = dp.col("city").is_in(towns), list(range(60))
-    steps = frame.filter(among).with_columns(known=~among, few=dp.col("city").is_in(towns[:5])).cut("age", edges)
-    few, many = f"city.is_in({towns[:5]})", "city.is_in(['town 0', 'town 1', 'town 2', … (40 values)])"
+    steps = (
+        frame.filter(among)
+        .with_columns(known=~among, few=dp.col("city").is_in(towns[:5]))
+        .cut("age", edges)
+    )
+    few, many = (
+        f"city.is_in({towns[:5]})",
+        "city.is_in(['town 0', 'town 1', 'town 2', … (40 values)])",
+    )
     query = steps.clip("spend", 0, 100).sum("spend", max_rows=1)
-    for text in (str(query.explain()), query.explain()._repr_html_().replace("&#x27;", "'"), repr(among)):
+    for text in (
+        str(query.explain()),
+        query.explain()._repr_html_().replace("&#x27;", "'"),
+        repr(among),
+    ):
         assert many in text
         assert "town 5" not in text
     text = str(query.explain())
@@ -322,20 +408,28 @@ def test_default_budget_and_its_absence():
 def test_a_budget_serves_one_unit_and_one_relation():
     table, budget = pl.DataFrame(ROWS), dp.Budget(epsilon=10)
     table.dp(unit="id", budget=budget).count_units().release(epsilon=1)
-    for other in (table.dp(unit=dp.Rows(1), budget=budget), table.dp(unit="id", budget=budget, neighbors="replace")):
+    for other in (
+        table.dp(unit=dp.Rows(1), budget=budget),
+        table.dp(unit="id", budget=budget, neighbors="replace"),
+    ):
         with pytest.raises(errors.BudgetMismatch):
             other.count_units().release(epsilon=1)
     with pytest.raises(errors.BudgetMismatch):
         table.rename({"id": "other"}).dp(unit="other", budget=budget)
     late = dp.Budget(epsilon=10)
-    first, second = table.dp(unit="id", budget=late), table.rename({"id": "other"}).dp(unit="other", budget=late)
+    first, second = (
+        table.dp(unit="id", budget=late),
+        table.rename({"id": "other"}).dp(unit="other", budget=late),
+    )
     first.count_units().release(epsilon=1)
     with pytest.raises(errors.BudgetMismatch):
         second.count_units().release(epsilon=1)
     assert budget.spent.epsilon == 1
 
 
-@pytest.mark.parametrize("bad", [[1], {"a": 1}, None, "text", 3.0, pl.Series([1]), pd.Series([1]), pa.array([1])])
+@pytest.mark.parametrize(
+    "bad", [[1], {"a": 1}, None, "text", 3.0, pl.Series([1]), pd.Series([1]), pa.array([1])]
+)
 def test_what_is_no_table_is_refused(bad):
     with pytest.raises(errors.DpFrameError):
         dp.protect(bad, unit="id")
@@ -345,12 +439,21 @@ def test_the_price_of_an_error_is_the_inverse_of_the_error_of_a_price(frame):
     q = frame.group_by("city", keys=["a", "b"], max_groups=2, max_rows=4).agg(
         n=dp.count(), s=dp.sum("age", bounds=(0, 50)), m=dp.mean("age", bounds=(0, 50))
     )
-    for column, error, rows in (("n", 20, None), ("s", 500, None), ("m", 2.5, 1000), (None, 300, 1000)):
+    for column, error, rows in (
+        ("n", 20, None),
+        ("s", 500, None),
+        ("m", 2.5, 1000),
+        (None, 300, 1000),
+    ):
         epsilon = q.epsilon_for(error, column, assume_rows=rows)
 
         def worst(price, column=column, rows=rows):
             table = q.accuracy(epsilon=price, assume_rows=rows)
-            return max(e for c, e in zip(table["column"], table["error"], strict=True) if column in (None, c))
+            return max(
+                e
+                for c, e in zip(table["column"], table["error"], strict=True)
+                if column in (None, c)
+            )
 
         assert worst(epsilon) <= error < worst(epsilon * 0.99)
     with pytest.raises(errors.UnsupportedOperation, match="assume_rows"):
@@ -368,7 +471,12 @@ def test_brute_force_over_a_small_universe_reaches_the_claim(neighbors):
     from dpframe.theory import empirical_sensitivity
 
     universe = pd.DataFrame(
-        {"id": [1, 1, 1, 2, 2, 3], "city": list("aababb"), "spend": [9.0, 10.0, -4.0, 10.0, 10.0, -5.0], "age": [1] * 6}
+        {
+            "id": [1, 1, 1, 2, 2, 3],
+            "city": list("aababb"),
+            "spend": [9.0, 10.0, -4.0, 10.0, 10.0, -5.0],
+            "age": [1] * 6,
+        }
     )
     query = dp.protect(universe, unit="id", neighbors=neighbors).group_by(
         "city", keys=["a", "b"], max_groups=2, max_rows=2
@@ -385,14 +493,20 @@ def test_brute_force_over_a_small_universe_reaches_the_claim(neighbors):
 
 
 def test_one_refusal_names_all_the_limits_that_a_grouped_question_needs(frame):
-    """What it says to type is enough, and the second limit is no cost to a question that needs only the first."""
+    """What it says to type is enough, and the second limit is no cost to a
+    question that needs only the first.
+    """
     for ask in (
         lambda **limits: frame.group_by("city", keys=["a", "b"], **limits).count(),
-        lambda **limits: frame.group_by("city", keys=["a", "b"], **limits).mean("age", bounds=(0, 9)),
+        lambda **limits: frame.group_by("city", keys=["a", "b"], **limits).mean(
+            "age", bounds=(0, 9)
+        ),
         lambda **limits: frame.histogram("age", bins=[0, 9], **limits),
         lambda **limits: frame.crosstab("city", "age", keys={"city": ["a"], "age": [1]}, **limits),
     ):
-        with pytest.raises(errors.UnboundedContribution, match=r"max_groups=3, max_rows_per_group=2\)"):
+        with pytest.raises(
+            errors.UnboundedContribution, match=r"max_groups=3, max_rows_per_group=2\)"
+        ):
             ask()
         assert ask(max_groups=3, max_rows_per_group=2).sensitivity
     for limits in ({"max_groups": 3}, {"max_groups": 3, "max_rows_per_group": 2}):
@@ -404,7 +518,9 @@ def test_one_refusal_names_all_the_limits_that_a_grouped_question_needs(frame):
 @pytest.mark.parametrize(
     ("upper", "rows", "whole"), [(2**26, 2**16, True), (2**26 + 1, 1, False), (2**26, 2**17, False)]
 )
-def test_a_sum_of_integers_is_an_integer_up_to_the_size_that_its_docstring_says(frame, upper, rows, whole):
+def test_a_sum_of_integers_is_an_integer_up_to_the_size_that_its_docstring_says(
+    frame, upper, rows, whole
+):
     out = frame.sum("age", bounds=(0, upper), max_rows=rows).release(epsilon=1)
     assert isinstance(out.value, int if whole else float)
     assert "2^26" in dp.sum.__doc__
@@ -412,7 +528,9 @@ def test_a_sum_of_integers_is_an_integer_up_to_the_size_that_its_docstring_says(
 
 
 def test_a_column_that_cannot_be_read_says_what_to_type_first():
-    table = pd.DataFrame([[1, 2, 3, 4]], columns=["id", "a", "a", 7]).assign(when=pd.period_range("2020", periods=1))
+    table = pd.DataFrame([[1, 2, 3, 4]], columns=["id", "a", "a", 7]).assign(
+        when=pd.period_range("2020", periods=1)
+    )
     frame = dp.protect(table, unit="id")
     for name, line in (
         ("a", r"2 columns have this name; first: df.columns = \[...\]"),
@@ -420,14 +538,22 @@ def test_a_column_that_cannot_be_read_says_what_to_type_first():
         ("when", r"df\['when'\].dt.to_timestamp\(\)"),
     ):
         assert name in frame.columns
-        for ask in (lambda n=name: frame.count(n, max_rows=1), lambda n=name: frame.group_by(n, max_groups=1)):
+        for ask in (
+            lambda n=name: frame.count(n, max_rows=1),
+            lambda n=name: frame.group_by(n, max_groups=1),
+        ):
             with pytest.raises(errors.WrongType, match=line):
                 ask()
     assert "df.columns.astype(str)" in repr(frame)
     flat = table["when"].dt.to_timestamp()
     assert dp.protect(pd.DataFrame({"id": [1], "when": flat}), unit="id").count("when", max_rows=1)
-    nested = pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("id", ""), ("spend", "sum")]))
-    with pytest.raises(errors.UnknownColumn, match=r"df.columns = \['_'.join\(map\(str, c\)\) for c in df.columns\]"):
+    nested = pd.DataFrame(
+        [[1, 2]], columns=pd.MultiIndex.from_tuples([("id", ""), ("spend", "sum")])
+    )
+    with pytest.raises(
+        errors.UnknownColumn,
+        match=r"df.columns = \['_'.join\(map\(str, c\)\) for c in df.columns\]",
+    ):
         dp.protect(nested, unit="id")
     nested.columns = ["_".join(map(str, c)) for c in nested.columns]
     assert dp.protect(nested, unit="id_").columns == ["id_", "spend_sum"]

@@ -39,7 +39,10 @@ TYPED = {
     "plan ci": (planned, 0.75),
     "alpha": (lambda x: counted().accuracy(epsilon=1, alpha=x), 0.25),
     "alpha after": (lambda x: counted().release(epsilon=1).accuracy(alpha=x), 0.25),
-    "assume_rows": (lambda x: frame().mean("x", (0, 1), max_rows=3).accuracy(epsilon=10, assume_rows=x), 100),
+    "assume_rows": (
+        lambda x: frame().mean("x", (0, 1), max_rows=3).accuracy(epsilon=10, assume_rows=x),
+        100,
+    ),
     "error": (lambda x: counted().epsilon_for(error=x), 10),
     "below": (lambda x: grouped().release(epsilon=1).suppress(below=x), 3),
     "bounds": (lambda x: frame().sum("x", bounds=(0, x), max_rows=3).release(epsilon=1), 2.5),
@@ -52,24 +55,40 @@ TYPED = {
     "head": (lambda x: dp.col("g").str.head(x), 2),
     "trials": (lambda x: dp.audit.audit(lambda rows: rows.height, ROWS, ROWS, 1, trials=x), 8),
     "claim": (lambda x: dp.audit.audit(lambda rows: rows.height, ROWS, ROWS, x, trials=8), 0.5),
-    "size": (lambda x: dp.audit.check_query(lambda rows: rows.count(max_rows=1), ROWS[:1], "id", size=x), 1),
+    "size": (
+        lambda x: dp.audit.check_query(lambda rows: rows.count(max_rows=1), ROWS[:1], "id", size=x),
+        1,
+    ),
 }
 
 
 @pytest.mark.parametrize("place", TYPED)
-@pytest.mark.filterwarnings("ignore:.*the bounds hold a number of NumPy")  # which is what this is about
+# which is what this is about
+@pytest.mark.filterwarnings("ignore:.*the bounds hold a number of NumPy")
 def test_a_number_of_numpy_is_read_as_python_s(place):
     ask, number = TYPED[place]
     whole = isinstance(number, int)
     for kind in (np.int8, np.uint64, np.int64) if whole else (np.float16, np.float32, np.float64):
         ask(kind(number))  # each of these holds the number exactly
-    for wrong in (True, np.True_, "2", np.str_("2"), np.array([number, number]), np.float32("nan"), np.complex64(1)):
+    for wrong in (
+        True,
+        np.True_,
+        "2",
+        np.str_("2"),
+        np.array([number, number]),
+        np.float32("nan"),
+        np.complex64(1),
+    ):
         with pytest.raises(DpFrameError):
             ask(wrong)
 
 
 def test_the_value_is_the_one_that_the_scalar_holds():
-    assert [real(x) for x in (np.float32(0.1), np.uint64(2**63), np.array(7))] == [float(np.float32(0.1)), 2**63, 7]
+    assert [real(x) for x in (np.float32(0.1), np.uint64(2**63), np.array(7))] == [
+        float(np.float32(0.1)),
+        2**63,
+        7,
+    ]
     assert [type(real(x)) for x in (np.float16(1), np.int16(1))] == [float, int]
     said = counted().release(epsilon=1, ci=np.float32(0.5)).to_polars()
     assert said.columns == ["count", "count_low", "count_high"]

@@ -1,4 +1,6 @@
-"""Python's operators and other libraries' names on every public object: an answer, or a typed error with a line."""
+"""Python's operators and other libraries' names on every public object:
+an answer, or a typed error with a line.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,20 @@ from dpframe.errors import DpFrameError, InvalidArgument, UnknownAttribute
 from statistics_table import statistics
 
 TABLE = pl.DataFrame(
-    {"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Ulm"], "spend": [1.0, 2.0, 3.0], "age": [20, 30, 40]}
+    {
+        "user": [1, 1, 2],
+        "city": ["Bonn", "Kiel", "Ulm"],
+        "spend": [1.0, 2.0, 3.0],
+        "age": [20, 30, 40],
+    }
 )
 BUDGET = dp.Budget(epsilon=9)
 FRAME = TABLE.dp(
-    unit="user", budget=BUDGET, max_rows=2, bounds={"spend": (0, 9), "age": (0, 99)}, keys={"city": ["Bonn"]}
+    unit="user",
+    budget=BUDGET,
+    max_rows=2,
+    bounds={"spend": (0, 9), "age": (0, 99)},
+    keys={"city": ["Bonn"]},
 )
 AGGREGATES = {
     name: one.aggregate()
@@ -38,17 +49,49 @@ OBJECTS = {
     "report": FRAME.count().release(epsilon=1.0).report(),
     "budget": BUDGET,
 }
-ONE = [operator.neg, operator.pos, operator.invert, abs, round, len, float, int, list, operator.itemgetter(0)]
+ONE = [
+    operator.neg,
+    operator.pos,
+    operator.invert,
+    abs,
+    round,
+    len,
+    float,
+    int,
+    list,
+    operator.itemgetter(0),
+]
 ONE += [operator.itemgetter("spend"), operator.itemgetter(["spend"]), lambda x: divmod(x, 2)]
-TWO = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow]
-TWO += [operator.and_, operator.or_, operator.xor, operator.lt, operator.le, operator.gt, operator.ge, operator.matmul]
+TWO = [
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.truediv,
+    operator.floordiv,
+    operator.mod,
+    operator.pow,
+]
+TWO += [
+    operator.and_,
+    operator.or_,
+    operator.xor,
+    operator.lt,
+    operator.le,
+    operator.gt,
+    operator.ge,
+    operator.matmul,
+]
 
 
 @pytest.mark.parametrize("name", [name for name in OBJECTS if name in AGGREGATES])
 def test_an_operator_on_an_aggregate_names_what_to_type(name):
     one = OBJECTS[name]
     asked = [lambda op=op: op(one) for op in ONE]
-    asked += [lambda op=op, x=x: op(one, x) for op in TWO for x in (2, 0.5, one, dp.count(), dp.col("age"))]
+    asked += [
+        lambda op=op, x=x: op(one, x)
+        for op in TWO
+        for x in (2, 0.5, one, dp.count(), dp.col("age"))
+    ]
     asked += [lambda op=op: op(2, one) for op in TWO]
     for ask in asked:
         with pytest.raises(DpFrameError) as refused:
@@ -67,14 +110,18 @@ def raised(ask):
 
 @pytest.mark.parametrize("name", ["expression", "condition", "frame", "groups", "query"])
 def test_an_operator_on_what_is_no_number_gives_an_answer_or_a_typed_error(name):
-    """A protected table has no `float()`, which would be a door; that of an expression is Python's own too."""
+    """A protected table has no `float()`, which would be a door;
+    that of an expression is Python's own too.
+    """
     one = OBJECTS[name]
     asked = [lambda op=op: op(one) for op in ONE if op not in (float, int)]
     asked += [lambda op=op, x=x: op(one, x) for op in TWO for x in (2, one)]
     errors = [raised(ask) for ask in asked]
     if name in ("expression", "condition"):  # `len`, `@` and `divmod` are Python's own there
         assert errors.count(None) > 3
-        assert all(isinstance(error, DpFrameError | TypeError) for error in errors if error is not None)
+        assert all(
+            isinstance(error, DpFrameError | TypeError) for error in errors if error is not None
+        )
     else:
         assert all(isinstance(error, DpFrameError) for error in errors)
 
@@ -95,7 +142,10 @@ def test_a_name_of_another_library_is_there_or_answered(name):
     errors = {other: raised(lambda other=other: getattr(OBJECTS[name], other)) for other in NAMES}
     absent = {other: error for other, error in errors.items() if isinstance(error, AttributeError)}
     assert len(absent) > 20
-    assert all(isinstance(error, UnknownAttribute) and other in str(error) for other, error in absent.items())
+    assert all(
+        isinstance(error, UnknownAttribute) and other in str(error)
+        for other, error in absent.items()
+    )
     assert all(error is None or isinstance(error, DpFrameError) for error in errors.values())
 
 
@@ -132,4 +182,13 @@ def test_a_join_says_why_a_declared_limit_does_not_hold():
 def test_completion_shows_what_is_typed():
     shown = {name for name in dir(BUDGET) if not name.startswith("_")}
     assert {"plan", "series", "spent", "remaining", "history", "allocate"} <= shown
-    assert not shown & {"charge", "check_subject", "store", "fail", "kept_in", "open", "partition", "sizes"}
+    assert not shown & {
+        "charge",
+        "check_subject",
+        "store",
+        "fail",
+        "kept_in",
+        "open",
+        "partition",
+        "sizes",
+    }

@@ -28,7 +28,10 @@ def test_two_queries_that_are_typed_alike_are_two_in_a_batch():
     """Each of them has noise of its own, for half of the price."""
     frame = protected()
     alone, batch = ask(frame), frame.budget.plan([ask(frame), ask(frame)], epsilon=2)
-    assert batch.noise.get_column("scale").to_list() == alone.release(epsilon=1).noise.get_column("scale").to_list() * 2
+    assert (
+        batch.noise.get_column("scale").to_list()
+        == alone.release(epsilon=1).noise.get_column("scale").to_list() * 2
+    )
     one, other = (plan.noises[0] for plan in batch._plans)
     assert one is not other
     assert len(batch.release()) == 2

@@ -1,10 +1,12 @@
-"""One question asked of thousands of small tables at once: the tables stand in one frame, told apart by a column "t".
+"""One question asked of thousands of small tables at once:
+the tables stand in one frame, told apart by a column "t".
 
-How it is sound. The frame is protected with unit=("t", "u"), so that limits are enforced for each unit of each table on
-its own, and the totals are taken by "t" besides the question's own groups. What is claimed stays that of the question
-without "t": the same measures on the same grids under the same limits. The hash that chooses groups leaves "t" out, as
-it does where a table is asked alone, so that two neighbouring tables choose alike for the units that they share. A test
-holds totals taken so against those of the same tables asked one by one.
+How it is sound. The frame is protected with unit=("t", "u"), so that limits are enforced for each
+unit of each table on its own, and the totals are taken by "t" besides the question's own groups.
+What is claimed stays that of the question without "t": the same measures on the same grids under
+the same limits. The hash that chooses groups leaves "t" out, as it does where a table is asked
+alone, so that two neighbouring tables choose alike for the units that they share. A test holds
+totals taken so against those of the same tables asked one by one.
 """
 
 from __future__ import annotations
@@ -58,7 +60,9 @@ def frame(size: int = 4) -> pl.DataFrame:
         for _ in range(count)
     ]
     return pl.DataFrame(
-        rows, {"t": pl.Int64, "u": pl.String, "g": pl.String, "v": pl.Float64, "i": pl.Int64}, orient="row"
+        rows,
+        {"t": pl.Int64, "u": pl.String, "g": pl.String, "v": pl.Float64, "i": pl.Int64},
+        orient="row",
     )
 
 
@@ -66,7 +70,9 @@ def frame(size: int = 4) -> pl.DataFrame:
 
 
 class _Together(Question):
-    """An ask by table besides its groups, whose limits, measures and cells are those of the ask alone."""
+    """An ask by table besides its groups, whose limits, measures and
+    cells are those of the ask alone.
+    """
 
     @property
     def cells(self) -> int | None:
@@ -86,22 +92,32 @@ def together(ask: Question, tables: int) -> Question:
         keys = Keys.of_rows([(t, *row) for t in range(tables) for row in keys.rows])
     made = object.__new__(_Together)
     resolved = {
-        name: getattr(ask, name) for name in ("limits", "allotments", "unit_limits", "outputs", "threshold", "shape")
+        name: getattr(ask, name)
+        for name in ("limits", "allotments", "unit_limits", "outputs", "threshold", "shape")
     }
     if isinstance(ask, Hierarchy):  # its levels are sums of what is read, and not read themselves
         resolved["allotments"] = ask.read
-    by = {"by": ("t", *ask.by), "keys": keys, "group_columns": (number, *ask.group_columns), "alone": ask.cells}
+    by = {
+        "by": ("t", *ask.by),
+        "keys": keys,
+        "group_columns": (number, *ask.group_columns),
+        "alone": ask.cells,
+    }
     made.__dict__.update({**vars(ask), **resolved, **by})
     return made
 
 
 @contextmanager
 def one_hash_for_all_tables():
-    """The hash leaves the table out: it is the first of the identifiers ("u0") and the first of the groups ("k0")."""
+    """The hash leaves the table out: it is the first of the identifiers ("u0") and
+    the first of the groups ("k0").
+    """
     text = parts._hash
 
     def without_table(real):
-        return lambda frame, columns, *rest: real(frame, [c for c in columns if c not in ("u0", "k0")], *rest)
+        return lambda frame, columns, *rest: real(
+            frame, [c for c in columns if c not in ("u0", "k0")], *rest
+        )
 
     with pytest.MonkeyPatch.context() as patch:
         for name in ("polars", "duckdb", "ibis"):
@@ -110,21 +126,27 @@ def one_hash_for_all_tables():
         yield
 
 
-def totals(ask: Question, tables: int, salt: int = 1, *, weighed: bool = False) -> tuple[list[np.ndarray], list[Any]]:
+def totals(
+    ask: Question, tables: int, salt: int = 1, *, weighed: bool = False
+) -> tuple[list[np.ndarray], list[Any]]:
     """The exact totals of every table: for each measure an array (table, group, …), and the groups.
 
-    Input:  weighed: whether influences have weights, which are random, as large as they can be, and those of each group
-            in all tables; else influences are 0
+    Input:  weighed: whether influences have weights, which are random, as large as they can be, and
+            those of each group in all tables; else influences are 0
     """
     with one_hash_for_all_tables():
         raw = engine.totals(together(ask, tables), salt)
     rows = raw.keys.rows()
     groups = sorted({row[1:] for row in rows}, key=repr)
     at = {group: i for i, group in enumerate(groups)}
-    influences = {i: len(p.total.moment.parts) for i, p in enumerate(ask.read) if p.total.of_influence}
+    influences = {
+        i: len(p.total.moment.parts) for i, p in enumerate(ask.read) if p.total.of_influence
+    }
     if weighed and influences:
         rng = np.random.default_rng(salt)
-        of_group = {i: rng.integers(-(2**30), 2**30, (len(groups), size)) for i, size in influences.items()}
+        of_group = {
+            i: rng.integers(-(2**30), 2**30, (len(groups), size)) for i, size in influences.items()
+        }
         weights = {i: table[[at[row[1:]] for row in rows]] for i, table in of_group.items()}
         with one_hash_for_all_tables():
             raw = engine.totals(together(ask, tables), salt, None, (raw.held, weights))
@@ -165,8 +187,13 @@ def scores(measure: Any, counts: np.ndarray) -> np.ndarray:
 
 
 def all_reach_scores(measure: Any, counts: np.ndarray) -> np.ndarray:
-    """The scores among which a distance from a quantile is chosen, by table, group, place and distance."""
-    flat, needed = counts.reshape(-1, counts.shape[-1]), measure.rank.denominator << measure.fraction
+    """The scores among which a distance from a quantile is chosen, by
+    table, group, place and distance.
+    """
+    flat, needed = (
+        counts.reshape(-1, counts.shape[-1]),
+        measure.rank.denominator << measure.fraction,
+    )
     places = [np.full(len(flat), place) for place in range(counts.shape[-1])]
     counts_of = place_counts(flat)
     found = [reach_scores(measure, counts_of, place, needed) for place in places]
@@ -174,21 +201,31 @@ def all_reach_scores(measure: Any, counts: np.ndarray) -> np.ndarray:
 
 
 def reach_cost(measure: Any, moved: np.ndarray) -> Fraction:
-    """What choices of distances cost, in rows, wherever the quantiles are: as `rank_cost`, for the worst places."""
+    """What choices of distances cost, in rows, wherever the quantiles are:
+    as `rank_cost`, for the worst places.
+    """
     return rank_cost(measure, np.abs(moved).max(axis=2), reach_change(measure.rank))
 
 
 def rank_cost(measure: Any, moved: np.ndarray, change: int | None = None) -> Fraction:
-    """What choices on scores that moved so cost, in rows: the largest move of each group, added over the groups."""
+    """What choices on scores that moved so cost, in rows:
+    the largest move of each group, added over the groups.
+    """
     change = change or rank_terms(measure.rank)[0]
     return Fraction(int(np.abs(moved).max(axis=2).sum(axis=1).max()), change)
 
 
-def tree_sizes(measure: Any, counts: np.ndarray, here: np.ndarray, there: np.ndarray) -> dict[str, tuple[Any, Any]]:
-    """How far every level of the trees moves, beside the claim: all levels of Laplace and of Gaussian noise."""
+def tree_sizes(
+    measure: Any, counts: np.ndarray, here: np.ndarray, there: np.ndarray
+) -> dict[str, tuple[Any, Any]]:
+    """How far every level of the trees moves, beside the claim:
+    all levels of Laplace and of Gaussian noise.
+    """
     claim, sizes = measure.sensitivity, []
     for normal in (False, True):
-        for level in rank_tree(measure.width, normal=normal).levels(counts.reshape(-1, counts.shape[-1])):
+        for level in rank_tree(measure.width, normal=normal).levels(
+            counts.reshape(-1, counts.shape[-1])
+        ):
             blocks = level.reshape(*counts.shape[:2], -1)
             moved = blocks[there] - blocks[here]
             _, l1, l2, linf = reached(moved.reshape(len(moved), -1))
@@ -206,5 +243,7 @@ def tree_sizes(measure: Any, counts: np.ndarray, here: np.ndarray, there: np.nda
 
 
 def mode_cost(moved: np.ndarray) -> int:
-    """What a choice of the most frequent costs, in rows: how far apart the moves of a group's candidates are."""
+    """What a choice of the most frequent costs, in rows:
+    how far apart the moves of a group's candidates are.
+    """
     return int((moved.max(axis=2) - moved.min(axis=2)).sum(axis=1).max())

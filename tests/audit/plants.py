@@ -1,4 +1,6 @@
-"""Bugs to plant: each a change of a few words in one function, made while a test runs and taken back after it."""
+"""Bugs to plant: each a change of a few words in one function, made while a
+test runs and taken back after it.
+"""
 
 from __future__ import annotations
 import __future__
@@ -43,15 +45,23 @@ def _forget(thing: Any) -> None:
 
 @contextlib.contextmanager
 def changed(thing: Any, old: str, new: str) -> Iterator[None]:
-    """Run the block with other words in a function's source (after "re:" a pattern), wherever it is referred to."""
+    """Run the block with other words in a function's source (after "re:" a
+    pattern), wherever it is referred to.
+    """
     function = _function(thing)
     _forget(thing)
     code = _code(function)
     other = _replaced(code, old, new)
-    assert other != code, f"the plant does not fit any more: {old!r} is not in {function.__qualname__}"
+    assert other != code, (
+        f"the plant does not fit any more: {old!r} is not in {function.__qualname__}"
+    )
     space: dict[str, Any] = {}
     flags = __future__.annotations.compiler_flag
-    exec(compile(other, f"<planted in {function.__qualname__}>", "exec", flags), function.__globals__, space)
+    exec(
+        compile(other, f"<planted in {function.__qualname__}>", "exec", flags),
+        function.__globals__,
+        space,
+    )
     kept = function.__code__
     function.__code__ = space[function.__name__].__code__
     try:
@@ -63,7 +73,9 @@ def changed(thing: Any, old: str, new: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Plant:
-    """A bug: where, which words, and what must notice it. `pitfall` is the number of a bug that others shipped."""
+    """A bug: where, which words, and what must notice it.
+    `pitfall` is the number of a bug that others shipped.
+    """
 
     name: str
     thing: Any

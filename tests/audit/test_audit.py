@@ -1,4 +1,6 @@
-"""The tools that users are given to check claims: they find what is false, and leave what is true."""
+"""The tools that users are given to check claims:
+they find what is false, and leave what is true.
+"""
 
 import math
 import subprocess
@@ -16,11 +18,15 @@ from dpframe.errors import DpFrameError, InvalidArgument, UnknownColumn, Unsuppo
 from dpframe.theory.formulas.sensitivity import grouped as sensitivity
 from strategies import bring
 
-ROWS = pl.DataFrame({"u": [1, 1, 2, None], "city": ["Bonn", "Kiel", "Bonn", "Bonn"], "spend": [5.0, 40.0, 7.0, 1.0]})
+ROWS = pl.DataFrame(
+    {"u": [1, 1, 2, None], "city": ["Bonn", "Kiel", "Bonn", "Bonn"], "spend": [5.0, 40.0, 7.0, 1.0]}
+)
 
 
 def spends(table):
-    return dp.protect(table, unit=dp.Rows(1))._step.data.scan(["spend"]).collect()["spend"].to_list()
+    return (
+        dp.protect(table, unit=dp.Rows(1))._step.data.scan(["spend"]).collect()["spend"].to_list()
+    )
 
 
 # Neighbours
@@ -37,9 +43,19 @@ def test_every_unit_is_removed_once_and_nobody_s_rows_stay(kind):
 
 
 def test_declared_rows_leave_in_sets_of_up_to_k():
-    assert [spends(t) for t in neighbours(ROWS[:3], dp.Rows(2))] == [[40, 7], [5, 7], [5, 40], [7], [40], [5]]
+    assert [spends(t) for t in neighbours(ROWS[:3], dp.Rows(2))] == [
+        [40, 7],
+        [5, 7],
+        [5, 40],
+        [7],
+        [40],
+        [5],
+    ]
     other = ROWS[3:]
-    assert [spends(t) for t in neighbours(ROWS[:2], dp.Rows(1), exchange=other)] == [[40, 1], [5, 1]]
+    assert [spends(t) for t in neighbours(ROWS[:2], dp.Rows(1), exchange=other)] == [
+        [40, 1],
+        [5, 1],
+    ]
 
 
 def test_composite_units_are_told_apart_by_all_of_their_columns():
@@ -103,25 +119,39 @@ def test_declared_rows_are_held_too():
 
 def test_brute_force_finds_a_claim_that_is_too_small(monkeypatch):
     real = sensitivity.row_counts
-    monkeypatch.setattr(sensitivity, "row_counts", lambda limits, *args: real(sensitivity.Contribution(1, 1, 1), *args))
+    monkeypatch.setattr(
+        sensitivity,
+        "row_counts",
+        lambda limits, *args: real(sensitivity.Contribution(1, 1, 1), *args),
+    )
     check = check_query(by_city, ROWS, "u", 4)
     assert not check.holds
     assert "A claim is false: n" in check.verdict
     assert check.worst["n"] is not None
 
 
-VISITS = pl.DataFrame({"u": [1, 1, 2, 2, 3], "city": ["a", "b", "a", "b", "a"], "x": [1.0, 5.0, 2.0, 3.0, 4.0]})
+VISITS = pl.DataFrame(
+    {"u": [1, 1, 2, 2, 3], "city": ["a", "b", "a", "b", "a"], "x": [1.0, 5.0, 2.0, 3.0, 4.0]}
+)
 LIMITS = {"max_groups": 1, "max_rows_per_group": 1}
 WIDER = {"max_groups": 2, "max_rows_per_group": 2}
 FOUND = {
     "count": lambda f: f.group_by("city", **LIMITS).agg(n=dp.count(), m=dp.count(**WIDER)),
     "count alone": lambda f: f.group_by("city", **LIMITS).agg(m=dp.count(**WIDER)),
-    "units": lambda f: f.group_by("city", **LIMITS).agg(n=dp.count(), m=dp.count_units(max_groups=2)),
+    "units": lambda f: f.group_by("city", **LIMITS).agg(
+        n=dp.count(), m=dp.count_units(max_groups=2)
+    ),
     "sum": lambda f: f.group_by("city", **LIMITS).agg(m=dp.sum("x", bounds=(-9, 9), **WIDER)),
-    "mean": lambda f: f.group_by("city", **LIMITS).agg(n=dp.count_units(), m=dp.mean("x", bounds=(0, 9), **WIDER)),
-    "distinct": lambda f: f.group_by("city", **LIMITS).agg(n=dp.count(), m=dp.n_unique("x", max_groups=2, max_rows=2)),
+    "mean": lambda f: f.group_by("city", **LIMITS).agg(
+        n=dp.count_units(), m=dp.mean("x", bounds=(0, 9), **WIDER)
+    ),
+    "distinct": lambda f: f.group_by("city", **LIMITS).agg(
+        n=dp.count(), m=dp.n_unique("x", max_groups=2, max_rows=2)
+    ),
     "narrower": lambda f: f.group_by("city", **WIDER).agg(n=dp.count_units(), m=dp.count(**LIMITS)),
-    "no own limits": lambda f: f.group_by("city", **WIDER).agg(n=dp.count_units(), m=dp.sum("x", bounds=(0, 9))),
+    "no own limits": lambda f: f.group_by("city", **WIDER).agg(
+        n=dp.count_units(), m=dp.sum("x", bounds=(0, 9))
+    ),
 }
 
 
@@ -129,8 +159,12 @@ FOUND = {
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("name", FOUND)
 def test_a_found_group_of_one_table_alone_is_an_event_of_keys(name, relation):
-    """Claims that are true hold, by both checkers; the number that decides which groups are found is held in full."""
-    check = check_query(FOUND[name], VISITS, "u", 4 if relation == "add-remove" else 3, neighbors=relation)
+    """Claims that are true hold, by both checkers;
+    the number that decides which groups are found is held in full.
+    """
+    check = check_query(
+        FOUND[name], VISITS, "u", 4 if relation == "add-remove" else 3, neighbors=relation
+    )
     assert check.holds, check
     own = name != "no own limits"
     assert all(total.partition(".")[0] == "m" for total in check.only_in_both)
@@ -138,21 +172,36 @@ def test_a_found_group_of_one_table_alone_is_an_event_of_keys(name, relation):
     if name not in ("count", "no own limits"):
         return
     query = FOUND[name](dp.protect(VISITS, unit="u", neighbors=relation))
-    measured = dp.theory.empirical_sensitivity(query, VISITS, 2 if relation == "replace" else 3, neighbors=relation)
+    measured = dp.theory.empirical_sensitivity(
+        query, VISITS, 2 if relation == "replace" else 3, neighbors=relation
+    )
     for total, reached in measured.items():
         assert within(reached, query.sensitivity[total])
 
 
 def test_listed_groups_are_compared_whole():
-    query = dp.protect(VISITS, unit="u").group_by("city", keys=["a", "b"], **LIMITS).agg(m=dp.count(**WIDER))
+    query = (
+        dp.protect(VISITS, unit="u")
+        .group_by("city", keys=["a", "b"], **LIMITS)
+        .agg(m=dp.count(**WIDER))
+    )
     assert query.only_in_both == frozenset()
 
 
 @pytest.mark.parametrize(("total", "grouping", "own"), [("m", LIMITS, WIDER), ("n", WIDER, LIMITS)])
 def test_a_claim_about_found_groups_that_is_too_small_is_found(total, grouping, own, monkeypatch):
     real = sensitivity.row_counts
-    monkeypatch.setattr(sensitivity, "row_counts", lambda limits, *args: real(sensitivity.Contribution(1, 1, 1), *args))
-    check = check_query(lambda f: f.group_by("city", **grouping).agg(n=dp.count(), m=dp.count(**own)), VISITS, "u", 3)
+    monkeypatch.setattr(
+        sensitivity,
+        "row_counts",
+        lambda limits, *args: real(sensitivity.Contribution(1, 1, 1), *args),
+    )
+    check = check_query(
+        lambda f: f.group_by("city", **grouping).agg(n=dp.count(), m=dp.count(**own)),
+        VISITS,
+        "u",
+        3,
+    )
     assert f"A claim is false: {total} moves" in check.verdict
 
 
@@ -178,7 +227,9 @@ def test_an_audit_finds_halved_noise_and_leaves_the_right_one():
 
 def test_what_is_allowed_by_delta_is_taken_off():
     def release(table):
-        shown = np.random.default_rng(len(table)).random(40_000) < (0.05 if len(table) == 4 else 0.0)
+        shown = np.random.default_rng(len(table)).random(40_000) < (
+            0.05 if len(table) == 4 else 0.0
+        )
         return np.where(shown, "seen", "absent")
 
     assert audit(release, ROWS, ROWS[1:], 0.0, 0.06, trials=40_000).lower == 0
@@ -238,7 +289,10 @@ def test_the_tools_are_silent_when_nobody_looks_and_imported_when_used(capsys):
     assert capsys.readouterr() == ("", "")
     check_query(by_city, ROWS, "u", 2, progress=True)
     assert "tables" in capsys.readouterr().err
-    code = "import sys, dpframe; assert 'dpframe.audit' not in sys.modules; assert callable(dpframe.audit.audit)"
+    code = (
+        "import sys, dpframe; assert 'dpframe.audit' not in sys.modules; assert "
+        "callable(dpframe.audit.audit)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
     with pytest.raises(AttributeError):
         _ = dp.nothing

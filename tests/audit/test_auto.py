@@ -1,9 +1,11 @@
-"""`dp.Auto` on every small table and every neighbour of it, and games in which whole releases are told apart.
+"""`dp.Auto` on every small table and every neighbour of it, and games in which
+whole releases are told apart.
 
-Every table is released once with each set of answers, which is given (`dpframe.audit.replaying`). So of each pair of
-neighbours all that can be seen must be the same, and the exact loss of the answers is at most the charge, also where
-numbers share one noise. The games see what anybody sees of a release, with fresh noise, of the worst neighbours that
-were found. Their bound on ε is wrong once in a million.
+Every table is released once with each set of answers, which is given (`dpframe.audit.replaying`).
+So of each pair of neighbours all that can be seen must be the same, and the exact loss of the
+answers is at most the charge, also where numbers share one noise. The games see what anybody sees
+of a release, with fresh noise, of the worst neighbours that were found. Their bound on ε is wrong
+once in a million.
 """
 
 from __future__ import annotations
@@ -42,28 +44,40 @@ QUESTIONS = {
         n=dp.count_units(), s=dp.sum("x", bounds=dp.Auto(0.3))
     ),
     "shared noise": lambda f: f.agg(**SHARED, limits=dp.Auto(0.5)),
-    "shared noise of groups": lambda f: f.group_by("g", keys=list("xyz"), limits=dp.Auto(0.5)).agg(**SHARED),
-    "shared noise, bounds": lambda f: f.agg(n=dp.count(), s=dp.sum("x", bounds=dp.Auto(0.5)), max_rows=3),
+    "shared noise of groups": lambda f: f.group_by("g", keys=list("xyz"), limits=dp.Auto(0.5)).agg(
+        **SHARED
+    ),
+    "shared noise, bounds": lambda f: f.agg(
+        n=dp.count(), s=dp.sum("x", bounds=dp.Auto(0.5)), max_rows=3
+    ),
 }
 EPSILON = 2.0
 
 
 def table(counts):
     """The table of a multiset: each kind of row as many times as it says."""
-    rows = [kind for (kind, rows), count in zip(KINDS.items(), counts, strict=True) for _ in range(count * rows)]
+    rows = [
+        kind
+        for (kind, rows), count in zip(KINDS.items(), counts, strict=True)
+        for _ in range(count * rows)
+    ]
     return pl.DataFrame(rows, SCHEMA, orient="row")
 
 
 def transcript(ask, rows, relation, seed, *, choosing):
     with given(seed, choosing=choosing) as said:
         budget = dp.Budget(epsilon=100, accountant="basic")
-        out = ask(dp.protect(rows, unit="u", neighbors=relation, budget=budget)).release(epsilon=EPSILON)
+        out = ask(dp.protect(rows, unit="u", neighbors=relation, budget=budget)).release(
+            epsilon=EPSILON
+        )
         return seen(out), said
 
 
 def largest(name, relation, seed, *, choosing=False):
     """The largest part of the charge that two neighbours use, of all small tables."""
-    released = [transcript(QUESTIONS[name], table(t), relation, seed, choosing=choosing) for t in TABLES]
+    released = [
+        transcript(QUESTIONS[name], table(t), relation, seed, choosing=choosing) for t in TABLES
+    ]
     most = 0.0
     for i, j in pairs(TABLES, OWNERS, relation):
         (here, one), (there, other) = released[i], released[j]
@@ -78,12 +92,16 @@ def largest(name, relation, seed, *, choosing=False):
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_no_small_table_and_neighbour_cost_more_than_the_charge(name, relation):
-    assert largest(name, relation, seed=0) > 0.4, "the check has no power here"  # of 0.3 to 0.5, which choices cost
+    # of 0.3 to 0.5, which choices cost
+    assert largest(name, relation, seed=0) > 0.4, "the check has no power here"
 
 
 def test_a_small_table_and_its_neighbours():
     """One of these in the quick tier, of fewer tables."""
-    rows = [transcript(QUESTIONS["shared noise"], table(t), "add-remove", 0, choosing=False) for t in TABLES[:7]]
+    rows = [
+        transcript(QUESTIONS["shared noise"], table(t), "add-remove", 0, choosing=False)
+        for t in TABLES[:7]
+    ]
     assert all(one[0] == rows[0][0] for one in rows)
     used = [loss(rows[0][1], other, "epsilon", 0.0) for _, other in rows[1:]]
     assert 0.7 * EPSILON < max(used) <= EPSILON * (1 + 1e-9)
@@ -91,21 +109,26 @@ def test_a_small_table_and_its_neighbours():
 
 # Games
 
-ONE, MANY = [("A", "x", 1e300)] * 40, [("B", "y", -1e300)] * 40  # at an end of whatever bounds are chosen
+# at an end of whatever bounds are chosen
+ONE, MANY = [("A", "x", 1e300)] * 40, [("B", "y", -1e300)] * 40
 FEW = [(unit, "x", 0.0) for unit in "CDEFGHIJ"]
 MORE = [(f"unit {i}", "x", 0.0) for i in range(22)]  # about as many as a found key needs
 GAMES = {
     "limits": lambda f: f.count(limits=dp.Auto(0.5)),
     "bounds": lambda f: f.sum("x", bounds=dp.Auto(0.5), max_rows=1),
     "both": lambda f: f.sum("x", bounds=dp.Auto(0.3), limits=dp.Auto(0.3)),
-    "grouped": lambda f: f.group_by("g", keys=["x"], limits=dp.Auto(0.5)).agg(n=dp.count(), u=dp.count_units()),
+    "grouped": lambda f: f.group_by("g", keys=["x"], limits=dp.Auto(0.5)).agg(
+        n=dp.count(), u=dp.count_units()
+    ),
     "found": lambda f: f.group_by("g", limits=dp.Auto(0.5)).count(),
 }
 DELTA = {"found": 1e-3}
 
 
 def told(out, name):
-    """What tells most: the number, without the factor for what limits leave out, in the most that one unit adds."""
+    """What tells most: the number, without the factor for what limits leave out,
+    in the most that one unit adds.
+    """
     chosen = out._statement["chosen"]
     limits, bounds = chosen.get("limits", {}), chosen.get("bounds", {}).get("x", (1.0, 1.0))
     most = min(limits.get("max_rows", 40), limits.get("max_rows_per_group", 40)) if limits else 1
@@ -117,12 +140,21 @@ def told(out, name):
 
 
 def game(name, relation, trials, *, claim=4.0):
-    """Whole releases of the worst neighbours, at ε = 4: 40 rows of one unit, or none or other ones in their place."""
+    """Whole releases of the worst neighbours, at ε = 4:
+    40 rows of one unit, or none or other ones in their place.
+    """
     ask, delta, budget = GAMES[name], DELTA.get(name, 0.0), dp.Budget(epsilon=1e9, delta=1 - 1e-9)
     others = MORE if name == "found" else FEW
     tables = [others + ONE, others + (MANY if relation == "replace" else [])]
     queries = [
-        ask(dp.protect(pl.DataFrame(rows, SCHEMA, orient="row"), unit="u", neighbors=relation, budget=budget))
+        ask(
+            dp.protect(
+                pl.DataFrame(rows, SCHEMA, orient="row"),
+                unit="u",
+                neighbors=relation,
+                budget=budget,
+            )
+        )
         for rows in tables
     ]
     release = lambda query: told(query.release(epsilon=4.0, delta=delta or None), name)  # noqa: E731

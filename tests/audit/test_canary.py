@@ -1,9 +1,11 @@
-"""Canaries: unique values in every column, looked for in everything that comes out but the released numbers.
+"""Canaries: unique values in every column, looked for in everything that
+comes out but the released numbers.
 
-Standard output and error of the process, logs, warnings, exceptions with all they hang on, repr and HTML, what pickling
-leaves behind, the bytes of ledgers, temporary files; through every public call, and through 150 errors that an engine
-raises with cells in its message (500 in the long tier). Of these errors the variables of every function in the
-traceback are looked at too, which `%xmode Verbose`, `pytest -l` and others print.
+Standard output and error of the process, logs, warnings, exceptions with all they hang on, repr and
+HTML, what pickling leaves behind, the bytes of ledgers, temporary files; through every public call,
+and through 150 errors that an engine raises with cells in its message (500 in the long tier). Of
+these errors the variables of every function in the traceback are looked at too, which `%xmode
+Verbose`, `pytest -l` and others print.
 """
 
 from __future__ import annotations
@@ -39,7 +41,10 @@ from statistics_table import shapes
 from strategies import bring
 
 ROWS = 12
-TEXTS = {name: [f"canary-{name}-{i:02d}-7f3ac1" for i in range(ROWS)] for name in ("user", "city", "shop")}
+TEXTS = {
+    name: [f"canary-{name}-{i:02d}-7f3ac1" for i in range(ROWS)]
+    for name in ("user", "city", "shop")
+}
 WHOLE = [731_904_226_000_113 + 7 * i for i in range(ROWS)]
 REAL = [31337.0904226 + 1.0007 * i for i in range(ROWS)]
 DAYS = [dt.date(1723, 4, 5) + dt.timedelta(days=11 * i) for i in range(ROWS)]
@@ -63,16 +68,23 @@ RAW = "rows or raw totals"
 
 
 def variables(error):
-    """What the functions of dpframe, and those that they call, hold in the traceback of an error."""
+    """What the functions of dpframe, and those that they call,
+    hold in the traceback of an error.
+    """
     shown, trace, inside = [], error.__traceback__, False
     while trace is not None:
         inside = inside or trace.tb_frame.f_globals.get("__name__", "").startswith("dpframe")
         if inside:
             held = [*trace.tb_frame.f_locals.values()]
             for value in held:
-                with contextlib.suppress(AttributeError):  # an object that is not made yet has nothing to show
+                # an object that is not made yet has nothing to show
+                with contextlib.suppress(AttributeError):
                     shown.append(repr(value))
-            shown += [RAW for value in held if isinstance(value, (engine.Totals, engine.Contingency, pl.DataFrame))]
+            shown += [
+                RAW
+                for value in held
+                if isinstance(value, (engine.Totals, engine.Contingency, pl.DataFrame))
+            ]
         trace = trace.tb_next
     return shown
 
@@ -104,12 +116,19 @@ class Ears:
                 logging.getLogger().setLevel(level)
                 out.seek(0)
                 self.said += [out.read(), logged.getvalue(), *(str(w.message) for w in caught)]
-                self.said += [path.read_bytes() for path in self.folder.rglob("*") if path.is_file()]
+                self.said += [
+                    path.read_bytes() for path in self.folder.rglob("*") if path.is_file()
+                ]
 
     def error(self, error):
         """An exception and everything that hangs on it."""
         while error is not None:
-            self.said += [repr(error), str(error), *getattr(error, "__notes__", []), *map(repr, error.args)]
+            self.said += [
+                repr(error),
+                str(error),
+                *getattr(error, "__notes__", []),
+                *map(repr, error.args),
+            ]
             self.said.append("".join(traceback.format_exception(error)))
             self.said += variables(error)
             error = error.__cause__ or error.__context__
@@ -122,7 +141,9 @@ class Ears:
             if isinstance(error, (KeyboardInterrupt, SystemExit)):
                 raise
             self.error(error)
-            self.said.append(f"was {type(error).__name__}, of dpframe: {isinstance(error, DpFrameError)}")
+            self.said.append(
+                f"was {type(error).__name__}, of dpframe: {isinstance(error, DpFrameError)}"
+            )
             return None
 
 
@@ -138,7 +159,9 @@ STEPS = [
     lambda f: dp.concat([f, f]),
 ]
 SPAN = (dt.date(2000, 1, 1), dt.date(2001, 1, 1))
-NEVER = 1e-15  # a key that one unit has is released with this probability, and then shown rightly; a test asks hundreds
+# a key that one unit has is released with this probability, and then shown rightly; a test asks
+# hundreds
+NEVER = 1e-15
 TREE, YES = [("Bonn", "a"), ("Bonn", "b"), ("Kiel", "a")], {"yes": [True]}
 KEYS = {"city": ["Bonn", "Kiel"], "yes": [True]}
 
@@ -151,12 +174,27 @@ def limited(frame, **limits):
 QUESTIONS = [
     lambda f: f.count_units(),
     lambda f: f.sum("x", (0, 1), **limited(f, max_rows=2)),
-    lambda f: f.agg(d=dp.n_unique("shop"), m=dp.median("day", SPAN), s=dp.sum("n", (0, 5)), **limited(f, max_rows=2)),
-    lambda f: f.agg(q=dp.quantile("x", [0.2, 0.5, 0.8], (0, 9)), c=dp.cdf("day", SPAN, SPAN), **limited(f, max_rows=2)),
-    lambda f: f.group_by("city", keys=KEYS["city"], **limited(f, max_groups=1, max_rows_per_group=2)).std("n", (0, 5)),
+    lambda f: f.agg(
+        d=dp.n_unique("shop"),
+        m=dp.median("day", SPAN),
+        s=dp.sum("n", (0, 5)),
+        **limited(f, max_rows=2),
+    ),
+    lambda f: f.agg(
+        q=dp.quantile("x", [0.2, 0.5, 0.8], (0, 9)),
+        c=dp.cdf("day", SPAN, SPAN),
+        **limited(f, max_rows=2),
+    ),
+    lambda f: f.group_by(
+        "city", keys=KEYS["city"], **limited(f, max_groups=1, max_rows_per_group=2)
+    ).std("n", (0, 5)),
     lambda f: f.agg(**shapes("x", (0, 9)), **limited(f, max_rows=2)),
-    lambda f: f.group_by("city", keys=KEYS["city"], **limited(f, max_groups=1, max_rows_per_group=2)).agg(
-        n=dp.count(**limited(f, max_rows=9)), m=dp.median("x", (0, 9), **limited(f, max_rows=1)), k=dp.count()
+    lambda f: f.group_by(
+        "city", keys=KEYS["city"], **limited(f, max_groups=1, max_rows_per_group=2)
+    ).agg(
+        n=dp.count(**limited(f, max_rows=9)),
+        m=dp.median("x", (0, 9), **limited(f, max_rows=1)),
+        k=dp.count(),
     ),
     lambda f: f.describe(bounds={"x": (0, 9), "n": (0, 5)}, **limited(f, max_rows=2)),
     lambda f: f.agg(
@@ -171,7 +209,9 @@ QUESTIONS = [
     lambda f: f.top_k("city", 2, **limited(f, max_groups=1, max_rows_per_group=2)),
     lambda f: f.crosstab("city", "yes", keys=KEYS, margins=True, **limited(f, max_rows=2)),
     lambda f: f.histogram("x", bins=[0, 31340, 99999], **limited(f, max_rows=2)),
-    lambda f: f.hierarchy(["city", "shop"], TREE, "x", "sum", bounds=(0, 9), by=YES, **limited(f, max_rows=2)),
+    lambda f: f.hierarchy(
+        ["city", "shop"], TREE, "x", "sum", bounds=(0, 9), by=YES, **limited(f, max_rows=2)
+    ),
 ]
 
 
@@ -190,13 +230,21 @@ def shown(query, ears):
         out.to_csv() or "",
         str(out.noise),
     ]
-    said += [str(out.table), str(out.accuracy()), str(out.derivation), repr(out.cost), pickle.dumps(out.to_polars())]
+    said += [
+        str(out.table),
+        str(out.accuracy()),
+        str(out.derivation),
+        repr(out.cost),
+        pickle.dumps(out.to_polars()),
+    ]
     ears.attempt(lambda: said.extend(_compared(query)))
     return said
 
 
 def _compared(query):
-    """A release whose intervals are about the population, and its groups beside each other, where there are any."""
+    """A release whose intervals are about the population, and its groups beside
+    each other, where there are any.
+    """
     out = query.release(epsilon=1.0, delta=NEVER, covers="population")
     yield from (repr(out), out._repr_html_(), str(out.report()), str(out.accuracy()))
     keys = out.to_polars().row(0)[: len(out._numbers.by)]
@@ -209,17 +257,27 @@ EVERY_KIND = ("pandas", "lazy", "polars", "pyarrow")
 
 @pytest.mark.parametrize(
     ("kind", "every"),
-    [("pandas", 9), ("lazy", 16), *(pytest.param(kind, 1, marks=pytest.mark.long) for kind in EVERY_KIND)],
+    [
+        ("pandas", 9),
+        ("lazy", 16),
+        *(pytest.param(kind, 1, marks=pytest.mark.long) for kind in EVERY_KIND),
+    ],
 )
 def test_no_public_call_shows_a_cell(kind, every, tmp_path, monkeypatch):
-    """After each step every n-th question, others after the next step: together each step and each question."""
+    """After each step every n-th question, others after the next step:
+    together each step and each question.
+    """
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     ears = Ears(tmp_path)
     budget = dp.Ledger(tmp_path / "study.sqlite").budget("b", epsilon=1e6, delta=0.5)
     turn = 0
     with ears.listening():
         for unit in ("user",) if kind == "pandas" else ("user", ("user", "shop"), dp.Rows(1)):
-            frame = dp.protect(TABLE.to_pandas() if kind == "pandas" else bring(TABLE, kind), unit=unit, budget=budget)
+            frame = dp.protect(
+                TABLE.to_pandas() if kind == "pandas" else bring(TABLE, kind),
+                unit=unit,
+                budget=budget,
+            )
             for make in STEPS:
                 step = ears.attempt(lambda make=make, frame=frame: make(frame))
                 if step is None:
@@ -238,17 +296,35 @@ def test_no_public_call_shows_a_cell(kind, every, tmp_path, monkeypatch):
 
 
 SYNTHESES = [
-    lambda f: f.synthesize(["city", "x", "day"], keys={"city": KEYS["city"]}, bounds=ENDS, nulls=["x"], max_rows=2),
-    lambda f: f.synthesize(["city", "x"], keys={"city": KEYS["city"]}, bounds={"x": (0, 9)}, max_rows=2, per_unit=True),
-    lambda f: f.synthesize(["n", "shop"], keys={"shop": ["a", None]}, bounds={"n": (0, 5)}, rows=9, max_rows=1),
+    lambda f: f.synthesize(
+        ["city", "x", "day"], keys={"city": KEYS["city"]}, bounds=ENDS, nulls=["x"], max_rows=2
+    ),
+    lambda f: f.synthesize(
+        ["city", "x"], keys={"city": KEYS["city"]}, bounds={"x": (0, 9)}, max_rows=2, per_unit=True
+    ),
+    lambda f: f.synthesize(
+        ["n", "shop"], keys={"shop": ["a", None]}, bounds={"n": (0, 5)}, rows=9, max_rows=1
+    ),
 ]
 ENDS = {"x": (0, 9), "day": SPAN}
 
 
 def released_rows(out):
     """Synthetic rows in every way they can be shown."""
-    yield from (repr(out), out._repr_html_(), str(out.report()), out.report().to_json(), out.to_csv())
-    yield from (str(out.table), str(out.accuracy()), str(out.noise), str(out.derivation), pickle.dumps(out.to_polars()))
+    yield from (
+        repr(out),
+        out._repr_html_(),
+        str(out.report()),
+        out.report().to_json(),
+        out.to_csv(),
+    )
+    yield from (
+        str(out.table),
+        str(out.accuracy()),
+        str(out.noise),
+        str(out.derivation),
+        pickle.dumps(out.to_polars()),
+    )
     yield from map(str, out.marginals.values())
     yield str(out.plot().to_dict())
     yield str(out.sample(5))
@@ -256,7 +332,9 @@ def released_rows(out):
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", pytest.param("lazy", marks=pytest.mark.long)])
 def test_no_synthetic_row_shows_a_cell(kind, tmp_path, monkeypatch):
-    """Texts are also held as categories, whose list is the data's: it must not come back with the rows."""
+    """Texts are also held as categories, whose list is the data's:
+    it must not come back with the rows.
+    """
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     ears = Ears(tmp_path)
     budget = dp.Ledger(tmp_path / "study.sqlite").budget("b", epsilon=1e6, delta=0.5)
@@ -266,14 +344,25 @@ def test_no_synthetic_row_shows_a_cell(kind, tmp_path, monkeypatch):
         frame = dp.protect(table, unit="user", budget=budget)
         for make in SYNTHESES:
             query = make(frame)
-            ears.said += [repr(query), query._repr_html_(), str(query.explain()), repr(query.sensitivity)]
+            ears.said += [
+                repr(query),
+                query._repr_html_(),
+                str(query.explain()),
+                repr(query.sensitivity),
+            ]
             ears.attempt(lambda query=query: ears.said.append(pickle.dumps(query)))
             for epsilon in (0.1, 100.0):
                 out = query.release(epsilon=epsilon, delta=1e-6)
                 ears.said += released_rows(out)
                 texts = out.table["city" if "city" in out.table else "shop"]
-                places = texts.cat.codes.tolist() if kind == "pandas" else texts.to_physical().drop_nulls().to_list()
-                assert max(places, default=0) < 2, "places among the listed keys, not among the data's"
+                places = (
+                    texts.cat.codes.tolist()
+                    if kind == "pandas"
+                    else texts.to_physical().drop_nulls().to_list()
+                )
+                assert max(places, default=0) < 2, (
+                    "places among the listed keys, not among the data's"
+                )
     assert len(ears.said) > 50
     assert not hits(*ears.said)
 
@@ -282,7 +371,13 @@ MATRICES = [
     lambda f: f.cov(["x", "n"], {"x": (0, 9), "n": (0, 5)}, max_rows=2),
     lambda f: f.corr(["x", "n"], {"x": (0, 9), "n": (0, 5)}, max_rows=2),
     lambda f: f.cov(["x", "n"], {"x": (0, 9), "n": (0, 5)}, max_rows=2, narrow=True),
-    lambda f: f.ols(y="x", x=["n", "city"], bounds={"x": (0, 9), "n": (0, 5)}, keys={"city": KEYS["city"]}, max_rows=2),
+    lambda f: f.ols(
+        y="x",
+        x=["n", "city"],
+        bounds={"x": (0, 9), "n": (0, 5)},
+        keys={"city": KEYS["city"]},
+        max_rows=2,
+    ),
     lambda f: f.ols(y="x", x=["n"], bounds={"x": (0, 9), "n": (0, 5)}, max_rows=2, narrow=True),
 ]
 
@@ -293,7 +388,11 @@ def test_no_matrix_and_no_regression_shows_a_cell(kind, tmp_path, monkeypatch):
     ears = Ears(tmp_path)
     budget = dp.Ledger(tmp_path / "study.sqlite").budget("b", epsilon=1e6, delta=0.5)
     with ears.listening():
-        frame = dp.protect(TABLE.to_pandas() if kind == "pandas" else bring(TABLE, kind), unit="user", budget=budget)
+        frame = dp.protect(
+            TABLE.to_pandas() if kind == "pandas" else bring(TABLE, kind),
+            unit="user",
+            budget=budget,
+        )
         for make in MATRICES:
             query = make(frame)
             ears.said += [repr(query), str(query.explain())]
@@ -302,16 +401,26 @@ def test_no_matrix_and_no_regression_shows_a_cell(kind, tmp_path, monkeypatch):
             ears.attempt(lambda query=query: ears.said.append(pickle.dumps(query)))
             for epsilon in (0.1, 100.0):
                 out = query.release(epsilon=epsilon)
-                ears.said += [repr(out), str(out.table), str(out.accuracy(0.1)), str(out.report()), repr(out.cost)]
+                ears.said += [
+                    repr(out),
+                    str(out.table),
+                    str(out.accuracy(0.1)),
+                    str(out.report()),
+                    repr(out.cost),
+                ]
                 ears.attempt(lambda out=out: ears.said.append(str(out.plot().to_dict())))
-                ears.attempt(lambda out=out: ears.said.append(str(out.predict({"n": [1], "city": ["Bonn"]}))))
+                ears.attempt(
+                    lambda out=out: ears.said.append(str(out.predict({"n": [1], "city": ["Bonn"]})))
+                )
     assert len(ears.said) > 50
     assert not hits(*ears.said)
 
 
 @pytest.mark.parametrize("kind", ["pandas", "lazy"])
 def test_no_series_shows_a_cell(kind, tmp_path, monkeypatch):
-    """Nights that are added, repeated, late, killed, failed and measured again; what is stored, drawn and told."""
+    """Nights that are added, repeated, late, killed, failed and measured again;
+    what is stored, drawn and told.
+    """
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     ears = Ears(tmp_path)
     with ears.listening():
@@ -321,23 +430,42 @@ def test_no_series_shows_a_cell(kind, tmp_path, monkeypatch):
             rows = TABLE.to_pandas() if kind == "pandas" else bring(TABLE, kind)
             frame = dp.protect(rows, unit=unit, budget=budget, data="a table")
             series = budget.series(
-                f"s{unit}", every="1w", horizon=9, epsilon=1.0, unit_periods=1, on="day", start="1723-04-01"
+                f"s{unit}",
+                every="1w",
+                horizon=9,
+                epsilon=1.0,
+                unit_periods=1,
+                on="day",
+                start="1723-04-01",
             )
-            query = frame.group_by("city", keys=["Bonn"], **limited(frame, max_groups=1, max_rows_per_group=1)).agg(
-                n=dp.count(), s=dp.sum("x", (0, 1))
-            )
+            query = frame.group_by(
+                "city", keys=["Bonn"], **limited(frame, max_groups=1, max_rows_per_group=1)
+            ).agg(n=dp.count(), s=dp.sum("x", (0, 1)))
             for turn, week in enumerate((0, 1, 1, 4, 2, 3)):
                 period = dt.date(1723, 4, 1) + dt.timedelta(weeks=week)
                 with monkeypatch.context() as patch:
                     if turn == 5:
                         failing = Failing(engine.totals, FAILURES[0], 1)
                         patch.setattr(engine, "totals", failing)
-                    out = ears.attempt(lambda query=query, period=period, to=series: to.add(query, period))
+                    out = ears.attempt(
+                        lambda query=query, period=period, to=series: to.add(query, period)
+                    )
                 if out is None:
                     out = series.add(query, period, on_pending="retry")
-                ears.said += [repr(out), out._repr_html_(), str(out.report()), repr(out.cost), repr(series)]
+                ears.said += [
+                    repr(out),
+                    out._repr_html_(),
+                    str(out.report()),
+                    repr(out.cost),
+                    repr(series),
+                ]
             table = series.table("2w")
-            ears.said += [repr(table), str(table.plot().to_dict()), series.explain(), repr(series.total())]
+            ears.said += [
+                repr(table),
+                str(table.plot().to_dict()),
+                series.explain(),
+                repr(series.total()),
+            ]
             ears.said += [
                 str(budget.forecast()),
                 repr(ledger_page(ledger)),
@@ -352,7 +480,9 @@ def test_no_series_shows_a_cell(kind, tmp_path, monkeypatch):
 # Errors
 
 FAILURES = [
-    lambda cell: pl.exceptions.ComputeError(f"conversion from `str` to `i64` failed for value {cell}"),
+    lambda cell: pl.exceptions.ComputeError(
+        f"conversion from `str` to `i64` failed for value {cell}"
+    ),
     lambda cell: pl.exceptions.PanicException(f"called `unwrap` on {cell}"),
     lambda cell: pl.exceptions.ShapeError(cell),
     lambda cell: ValueError(f"could not convert {cell}"),
@@ -425,9 +555,16 @@ def test_errors_of_an_engine_show_no_cell(number, tmp_path, monkeypatch):
 @pytest.mark.parametrize(("place", "name"), [(pl.LazyFrame, "collect"), (tables, "drawn_table")])
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
 def test_interrupts_show_no_cell(place, name, kind, tmp_path, monkeypatch):
-    """One that comes while rows are read, or noise is drawn, is raised, and holds neither rows nor totals."""
+    """One that comes while rows are read, or noise is drawn, is raised, and
+    holds neither rows nor totals.
+    """
     frame = dp.protect(TABLE, unit="user", budget=dp.Budget(epsilon=100))
-    query, ears, real, calls = frame.sum("x", (0, 1), max_rows=2), Ears(tmp_path), getattr(place, name), []
+    query, ears, real, calls = (
+        frame.sum("x", (0, 1), max_rows=2),
+        Ears(tmp_path),
+        getattr(place, name),
+        [],
+    )
 
     def interrupted(*args, **named):
         calls.append(real(*args, **named))  # rows are here
@@ -457,13 +594,16 @@ for cell in sys.argv[1:]:
 _CELLS = [
     "import polars as pl, dpframe as dp; real = pl.LazyFrame.collect",
     "def told(rows):\n    if len(rows):\n        raise KeyboardInterrupt\n    return rows",
-    "def ask(rows):\n    return dp.protect(rows, unit='user', budget=dp.Budget(epsilon=9)).count(max_rows=1)",
+    "def ask(rows):\n    return dp.protect(rows, unit='user', "
+    "budget=dp.Budget(epsilon=9)).count(max_rows=1)",
     "pl.LazyFrame.collect = lambda self, *args, **named: told(real(self, *args, **named))",
 ]
 
 
 def test_ipython_shows_no_cell_in_its_verbose_mode(tmp_path):
-    """A shell prints the variables of each function in a traceback; of ours, none that holds a cell."""
+    """A shell prints the variables of each function in a traceback;
+    of ours, none that holds a cell.
+    """
     TABLE.write_parquet(tmp_path / "t.parquet")
     read = f"ROWS = pl.read_parquet({str(tmp_path / 't.parquet')!r})"
     asked = [
@@ -475,7 +615,10 @@ def test_ipython_shows_no_cell_in_its_verbose_mode(tmp_path):
         "print('and without dpframe')",
         "told(ROWS)",
     ]
-    shell, about = [sys.executable, "-c", _SHELL, *asked], {**os.environ, "IPYTHONDIR": str(tmp_path)}
+    shell, about = (
+        [sys.executable, "-c", _SHELL, *asked],
+        {**os.environ, "IPYTHONDIR": str(tmp_path)},
+    )
     done = subprocess.run(shell, capture_output=True, env=about, timeout=300, check=False)
     ours, _, others = done.stdout.partition(b"and without dpframe")
     assert b"KeyboardInterrupt" in ours, done
@@ -499,8 +642,20 @@ def test_errors_of_the_rows_themselves_show_no_cell(tmp_path):
 
     tables = [
         pd.DataFrame({"user": TEXTS["user"], "city": [Odd()] * ROWS, "x": REAL}),
-        pd.DataFrame({"user": TEXTS["user"], "city": [b"\xff" + text.encode() for text in TEXTS["city"]], "x": REAL}),
-        pd.DataFrame({"user": TEXTS["user"], "city": [*TEXTS["city"][:-1], 7], "x": [*TEXTS["shop"][:-1], 3.5]}),
+        pd.DataFrame(
+            {
+                "user": TEXTS["user"],
+                "city": [b"\xff" + text.encode() for text in TEXTS["city"]],
+                "x": REAL,
+            }
+        ),
+        pd.DataFrame(
+            {
+                "user": TEXTS["user"],
+                "city": [*TEXTS["city"][:-1], 7],
+                "x": [*TEXTS["shop"][:-1], 3.5],
+            }
+        ),
         TABLE.select("user", "city", "x").lazy().map_batches(tell),
         TABLE.select("user", "city", x="shop").lazy().cast({"x": pl.Float64}),
     ]
@@ -515,7 +670,11 @@ def test_errors_of_the_rows_themselves_show_no_cell(tmp_path):
                 lambda f: f.group_by("city", max_groups=1).count_units(),
             ):
                 before = len(ears.said)
-                ears.attempt(lambda ask=ask, frame=frame: ears.said.append(str(ask(frame).release(1.0, 1e-9).table)))
+                ears.attempt(
+                    lambda ask=ask, frame=frame: ears.said.append(
+                        str(ask(frame).release(1.0, 1e-9).table)
+                    )
+                )
                 failed += any("was " in str(word) for word in ears.said[before:])
     assert failed
     assert not any("of dpframe: False" in str(word) for word in ears.said)

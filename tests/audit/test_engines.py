@@ -24,14 +24,22 @@ ELSEWHERE = ("duckdb", "ibis")  # where they live; Spark is compared in tests/en
 
 def frames(rng):
     """A hundred random frames in one, told apart by a column "t"."""
-    parts = [as_frame(random_rows(rng, units=3, most=4)).select(pl.lit(t).alias("t"), pl.all()) for t in range(EACH)]
-    return pl.concat(parts).cast({"t": pl.Int64, "level": pl.String})  # only Polars has Enums, which bring their keys
+    parts = [
+        as_frame(random_rows(rng, units=3, most=4)).select(pl.lit(t).alias("t"), pl.all())
+        for t in range(EACH)
+    ]
+    # only Polars has Enums, which bring their keys
+    return pl.concat(parts).cast({"t": pl.Int64, "level": pl.String})
 
 
 @functools.cache
 def connection(kind):
     """A database in memory, if there is one."""
-    return pytest.importorskip("duckdb").connect() if kind == "duckdb" else pytest.importorskip("ibis").duckdb.connect()
+    return (
+        pytest.importorskip("duckdb").connect()
+        if kind == "duckdb"
+        else pytest.importorskip("ibis").duckdb.connect()
+    )
 
 
 def brought(rows, kind):
@@ -46,15 +54,20 @@ def brought(rows, kind):
 
 
 def poor_hash(frame, columns, salt, into):
-    """The same on every engine, which the engines' own are not; ties are many, and part of the rule."""
+    """The same on every engine, which the engines' own are not;
+    ties are many, and part of the rule.
+    """
     made = nw.lit(salt % 7)
-    for name in [name for name in columns if frame.collect_schema()[name] == nw.Binary]:  # a text as it is held there
+    # a text as it is held there
+    for name in [name for name in columns if frame.collect_schema()[name] == nw.Binary]:
         frame = backend_of(frame).to_text(frame, name, f"{name}text")
     schema = frame.collect_schema()
     for prime, name in zip((3, 5, 11, 13, 17), columns, strict=False):
         dtype = schema[name]
         if dtype in (nw.String, nw.Binary):
-            value = nw.col(name if dtype == nw.String else f"{name}text").str.len_chars().cast(nw.Int64)
+            value = (
+                nw.col(name if dtype == nw.String else f"{name}text").str.len_chars().cast(nw.Int64)
+            )
         elif dtype.is_integer() and name.startswith("u"):
             value = nw.col(name).cast(nw.Int64) * nw.col(name).cast(nw.Int64)
         else:  # times are held differently
@@ -64,7 +77,9 @@ def poor_hash(frame, columns, salt, into):
 
 
 def answers(rows, kind, plan, question, unit, salt):
-    """The exact totals from one engine; None where the question is refused, "error" where the engine cannot run it."""
+    """The exact totals from one engine; None where the question is refused, "error"
+    where the engine cannot run it.
+    """
     try:
         query = question(plan(dp.protect(brought(rows, kind), unit=unit)))
     except DpFrameError:
@@ -80,7 +95,9 @@ def answers(rows, kind, plan, question, unit, salt):
 def same(one, other):
     if other is None or isinstance(other, str):
         return False
-    return one[1] == other[1] and all(np.array_equal(a, b) for a, b in zip(one[0], other[0], strict=True))
+    return one[1] == other[1] and all(
+        np.array_equal(a, b) for a, b in zip(one[0], other[0], strict=True)
+    )
 
 
 def hold(seed, number):
@@ -91,7 +108,10 @@ def hold(seed, number):
         assert drawn < 6 * number // EACH + 20, "nearly every question is refused"
         rows, plan = frames(rng), random_plan(rng)
         unit = rng.choice([("t", "u"), ("t", "u", "w"), dp.Rows(2)])
-        question, salt = random_question(rng, limited=not isinstance(unit, dp.Rows)), rng.getrandbits(64)
+        question, salt = (
+            random_question(rng, limited=not isinstance(unit, dp.Rows)),
+            rng.getrandbits(64),
+        )
         first = answers(rows, EVERY[0], plan, question, unit, salt)
         if first is None or first == "error":
             continue
@@ -102,7 +122,8 @@ def hold(seed, number):
             first = answers(rows, EVERY[0], plan, question, unit, salt)
             for kind in ELSEWHERE:
                 found = answers(rows, kind, plan, question, unit, salt)
-                if found is None or found == "error":  # refused, in words; on a table without rows too
+                # refused, in words; on a table without rows too
+                if found is None or found == "error":
                     refused += 1
                     continue
                 assert same(first, found), (kind, seed, drawn)

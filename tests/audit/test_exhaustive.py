@@ -1,8 +1,8 @@
 """Every claim of a question against every small table and every neighbour of it.
 
-Twelve kinds of rows (unit A, B or nobody × group x or y × value -1 or 3), all 1,820 tables of up to four rows, every
-removal of one unit and every exchange of one for another; chains of up to two frame operations (three in the long
-tier), all aggregates, three kinds of groups, and `dp.Rows(k)`.
+Twelve kinds of rows (unit A, B or nobody × group x or y × value -1 or 3), all 1,820 tables of up to
+four rows, every removal of one unit and every exchange of one for another; chains of up to two
+frame operations (three in the long tier), all aggregates, three kinds of groups, and `dp.Rows(k)`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ OPERATIONS = {
     "made null": lambda f: f.with_columns(
         v=dp.when(dp.col("v") > 0).then(dp.col("v")), i=dp.when(dp.col("v") > 0).then(dp.col("i"))
     ),
-    "rewritten group": lambda f: f.with_columns(g=dp.when(dp.col("v") > 0).then(dp.lit("x")).otherwise(dp.col("g"))),
+    "rewritten group": lambda f: f.with_columns(
+        g=dp.when(dp.col("v") > 0).then(dp.lit("x")).otherwise(dp.col("g"))
+    ),
     "select": lambda f: f.select(*_ids(f), "g", "v", "i"),
     "drop": lambda f: f.drop("u"),
     "rename": lambda f: f.rename({"v": "w", "g": "v"}).rename({"v": "g", "w": "v"}),
@@ -59,14 +61,22 @@ OPERATIONS = {
     "cut": lambda f: f.cut("v", [-5, 0, 5], labels=["x", "y"], into="g"),
     "bound": lambda f: f.bound(max_rows=2),
     "join one to many": lambda f: (
-        f.join({"g": ["x", "x", "y"], "b": [1, 2, 3]}, on="g").with_columns(v=dp.col("v") + dp.col("b")).drop("b")
+        f.join({"g": ["x", "x", "y"], "b": [1, 2, 3]}, on="g")
+        .with_columns(v=dp.col("v") + dp.col("b"))
+        .drop("b")
     ),
-    "join left": lambda f: f.join({"g": ["x"], "b": [2.0]}, on="g", how="left").with_columns(v=dp.col("b")).drop("b"),
+    "join left": lambda f: (
+        f.join({"g": ["x"], "b": [2.0]}, on="g", how="left").with_columns(v=dp.col("b")).drop("b")
+    ),
     "join protected": lambda f: (
-        f.join(f.per_unit(b=dp.sum("v", bounds=(-1, 3))), on=_ids(f)).with_columns(v=dp.col("b")).drop("b")
+        f.join(f.per_unit(b=dp.sum("v", bounds=(-1, 3))), on=_ids(f))
+        .with_columns(v=dp.col("b"))
+        .drop("b")
     ),
     "concat": lambda f: dp.concat([f, f.filter(dp.col("g") == "x")]),
-    "per_unit": lambda f: f.per_unit(v=dp.sum("v", bounds=(-1, 3)), i=dp.count(), g=dp.last("g", by="v")),
+    "per_unit": lambda f: f.per_unit(
+        v=dp.sum("v", bounds=(-1, 3)), i=dp.count(), g=dp.last("g", by="v")
+    ),
     "partition": lambda f: f.partition("g", ["x", "y"])["x"],
 }
 LIMITS = [
@@ -117,7 +127,13 @@ UNTYPED = {  # statistics of a table that declares what they do not say
     "upto": dp.cdf("i", [0, 2]),
 }
 DECLARED = {"bounds": {"v": (-1, 3), "i": (0, 7)}, "keys": {"i": [-1, 3, 7]}}
-OWN = [{"max_rows": 1}, {"max_rows_per_group": 1}, {"max_groups": 1}, {"max_rows": 4, "max_groups": 2}, {}]
+OWN = [
+    {"max_rows": 1},
+    {"max_rows_per_group": 1},
+    {"max_groups": 1},
+    {"max_rows": 4, "max_groups": 2},
+    {},
+]
 POPULATION = (  # those with second moments
     *("n", "nv", "units", "s", "narrow", "each", "m", "odd"),
     *("sd", "both", "together", "weighted", "over"),
@@ -127,12 +143,16 @@ POPULATION = (  # those with second moments
 def with_own_limits(aggregate, **limits):
     """An aggregate under limits of its own, as `dp.mean("v", max_rows=1)` has them."""
     own = {"limits": Limits(**limits)}
-    parts = {"parts": tuple((n, replace(part, **own)) for n, part in getattr(aggregate, "parts", ()))}
+    parts = {
+        "parts": tuple((n, replace(part, **own)) for n, part in getattr(aggregate, "parts", ()))
+    }
     return replace(aggregate, **own, **{name: value for name, value in parts.items() if value})
 
 
 def each_with_own_limits(aggregates, limits, ungrouped=False):
-    """Aggregates with limits of their own in turn, two with the same, and the first three beside one without."""
+    """Aggregates with limits of their own in turn, two with the same, and the
+    first three beside one without.
+    """
     turns = itertools.cycle(OWN[OWN.index(limits) :] + OWN[: OWN.index(limits)])
     own = {}
     for (name, aggregate), turn in zip(aggregates.items(), turns, strict=False):
@@ -151,14 +171,19 @@ def governed(frame, limits):
     said = {name: own._replace(file=own, locked=("bounds", "keys")) for name, own in said.items()}
     keys = {name: own.keys for name, own in said.items() if own.keys}
     ends = {name: own.bounds for name, own in said.items() if own.bounds}
-    return frame._then(UnderPolicy(frame._step, Lock("a.toml", "0" * 64, Limits(**limits)), ends, keys, said))
+    return frame._then(
+        UnderPolicy(frame._step, Lock("a.toml", "0" * 64, Limits(**limits)), ends, keys, said)
+    )
 
 
-LEAVES = [("x", -1), ("x", 3), ("x", 7), ("y", 3)]  # a tree whose nodes have different numbers of children
+# a tree whose nodes have different numbers of children
+LEAVES = [("x", -1), ("x", 3), ("x", 7), ("y", 3)]
 
 
 def asked(steps, form, limits, unit, relation, rows=None, budget=BUDGET):
-    """A question after some steps, or None where it is refused. A declared form types no limits, bounds or keys."""
+    """A question after some steps, or None where it is refused.
+    A declared form types no limits, bounds or keys.
+    """
     rows = batches.frame() if rows is None else rows
     aggregates = AGGREGATES
     if isinstance(unit, dp.Rows):
@@ -167,7 +192,12 @@ def asked(steps, form, limits, unit, relation, rows=None, budget=BUDGET):
     if locked:
         locked, limits, aggregates, form = limits, {}, UNTYPED, form.removeprefix("policy ")
     if form.startswith("declared"):
-        said, limits, aggregates, form = {**limits, **DECLARED}, {}, UNTYPED, form.removeprefix("declared ")
+        said, limits, aggregates, form = (
+            {**limits, **DECLARED},
+            {},
+            UNTYPED,
+            form.removeprefix("declared "),
+        )
         if form == "listed":
             said["keys"] = {**said["keys"], "g": ["x", "y"]}
     frame = dp.protect(rows, unit=unit, neighbors=relation, budget=budget, **said)
@@ -177,21 +207,31 @@ def asked(steps, form, limits, unit, relation, rows=None, budget=BUDGET):
             frame = OPERATIONS[step](frame)
         if form in ("own", "own found", "own alone", "own population"):
             aggregates = {
-                name: made for name, made in aggregates.items() if name in POPULATION or form[4:] != "population"
+                name: made
+                for name, made in aggregates.items()
+                if name in POPULATION or form[4:] != "population"
             }
-            aggregates = each_with_own_limits(aggregates, OWN[len(limits)], ungrouped=form == "own alone")
+            aggregates = each_with_own_limits(
+                aggregates, OWN[len(limits)], ungrouped=form == "own alone"
+            )
         if form == "own alone":
             return frame.agg(**aggregates, max_rows=3)
         if form == "own population":
             query = frame.group_by("g", keys=["x", "y"], **limits).agg(**aggregates)
             return Query(query._question.covering(Covers.POPULATION), budget)
         if form == "alone":
-            return frame.agg(**aggregates, **({"max_rows": limits.get("max_rows", 3)} if limits else {}))
+            return frame.agg(
+                **aggregates, **({"max_rows": limits.get("max_rows", 3)} if limits else {})
+            )
         if form == "crosstab":
             keys = {"g": ["x", "y"], "i": [-1, 3]}
             return frame.crosstab("g", "i", keys=keys, margins="measured", **limits)
         if form.startswith("hierarchy"):
-            sums = {"values": "v", "aggfunc": "sum", "bounds": (-1, 3)} if form.endswith("sums") else {}
+            sums = (
+                {"values": "v", "aggfunc": "sum", "bounds": (-1, 3)}
+                if form.endswith("sums")
+                else {}
+            )
             return frame.hierarchy(["g", "i"], keys=LEAVES, **sums, **limits)
         if form == "population":
             plain = {name: aggregates[name] for name in aggregates if name in POPULATION}
@@ -212,15 +252,20 @@ def asked(steps, form, limits, unit, relation, rows=None, budget=BUDGET):
 
 
 def in_both(here, there, values, counted):
-    """Pairs of tables, and their totals in the groups that are in both tables of a pair by the count that decides.
+    """Pairs of tables, and their totals in the groups that are in both tables of a
+    pair by the count that decides.
 
-    A group that is in one table of a pair alone is released with a probability that δ pays for. In another table it
-    may have rows under the limits of a column, though none under those of the question: it is no group there.
+    A group that is in one table of a pair alone is released with a probability that δ pays for. In
+    another table it may have rows under the limits of a column, though none under those of the
+    question: it is no group there.
     """
     both = (counted[here] > 0) & (counted[there] > 0)
     pairs = {
         key: np.concatenate(
-            [np.where(both.reshape(*both.shape, *[1] * (x.ndim - 2)), x[at], 0) for at in (here, there)]
+            [
+                np.where(both.reshape(*both.shape, *[1] * (x.ndim - 2)), x[at], 0)
+                for at in (here, there)
+            ]
         )
         for key, x in values.items()
     }
@@ -229,7 +274,9 @@ def in_both(here, there, values, counted):
 
 
 def level_totals(ask, leaves, groups):
-    """The exact totals of every level of every table, by the level's name, added up one leaf at a time."""
+    """The exact totals of every level of every table, by the level's
+    name, added up one leaf at a time.
+    """
     bits, tree = ask.bits - ask.read[0].total.fraction, ask.levels
     found = {}
     for level, name in enumerate(tree.names):
@@ -244,7 +291,13 @@ class Tally:
     """What was held against what: violations, claims that were reached, questions refused."""
 
     def __init__(self):
-        self.claims, self.tight, self.questions, self.refused, self.broken = Counter(), Counter(), 0, [], []
+        self.claims, self.tight, self.questions, self.refused, self.broken = (
+            Counter(),
+            Counter(),
+            0,
+            [],
+            [],
+        )
 
     def hold(self, query, relation, declared=None, salt=1, told=""):
         """Hold one question against every pair."""
@@ -259,13 +312,23 @@ class Tally:
             claim, measure = paid.total.sensitivity, paid.total
             if measure.values:
                 counts = values[measure.key]
-                found = {"mode l1": (batches.mode_cost(counts[there] - counts[here]), claim.exact_l1)}
+                found = {
+                    "mode l1": (batches.mode_cost(counts[there] - counts[here]), claim.exact_l1)
+                }
             elif measure.rank is not None:
                 counts = batches.scores(measure, values[measure.key])
-                found = {"rank l1": (batches.rank_cost(measure, counts[there] - counts[here]), claim.exact_l1)}
+                found = {
+                    "rank l1": (
+                        batches.rank_cost(measure, counts[there] - counts[here]),
+                        claim.exact_l1,
+                    )
+                }
                 if 0 < measure.rank < 1:
                     scores = batches.all_reach_scores(measure, values[measure.key])
-                    found["reach l1"] = (batches.reach_cost(measure, scores[there] - scores[here]), claim.exact_l1)
+                    found["reach l1"] = (
+                        batches.reach_cost(measure, scores[there] - scores[here]),
+                        claim.exact_l1,
+                    )
             elif measure.is_tree:
                 found = batches.tree_sizes(measure, values[measure.key], here, there)
             else:
@@ -275,7 +338,9 @@ class Tally:
                 elif measure.follows is not None:
                     cells = measure.added_up(*(values[total.key] for total in measure.follows))
                 elif cells is None:  # a margin of a crosstab, made of its cells
-                    cells = np.array([margin_totals(measure.merged, row, ask.shape) for row in read[0]])
+                    cells = np.array(
+                        [margin_totals(measure.merged, row, ask.shape) for row in read[0]]
+                    )
                 l0, l1, l2, linf = batches.reached(cells[there] - cells[here])
                 found = {
                     "l0": (l0, claim.l0),
@@ -285,11 +350,15 @@ class Tally:
                 }
                 shown = query.sensitivity[paid.names[0]]
                 assert shown == claim.scaled(measure.unit)
-                # a sum and its count, measured as a pair: see `theory.formulas.sensitivity.pairs.paired_l1`
+                # a sum and its count, measured as a pair: see
+                # `theory.formulas.sensitivity.pairs.paired_l1`
                 if paid.beside is not None:
                     count = paid.weight * values[paid.beside.total.key]
                     both = np.concatenate([count + cells, count - cells], axis=1)
-                    found["pair l1"] = (batches.reached(both[there] - both[here])[1], paired_l1(claim))
+                    found["pair l1"] = (
+                        batches.reached(both[there] - both[here])[1],
+                        paired_l1(claim),
+                    )
                     if paid.rows is not None:  # and the rows without a value: see `joint_l1` there
                         ones = 2 ** (paid.beside.total.fraction - paid.rows.total.fraction)
                         missing = 2 * (paid.weight * ones * values[paid.rows.total.key] - count)
@@ -301,7 +370,9 @@ class Tally:
             self._count(told, names, found)
 
     def _in_step(self, ask, values, here, there):
-        """How far one unit moves totals that may share one noise, in the sizes of a row: see `theory.joint_scale`."""
+        """How far one unit moves totals that may share one noise, in the sizes of a
+        row: see `theory.joint_scale`.
+        """
         sets = {}
         for paid in ask.allotments:
             if paid.in_step is not None:
@@ -310,15 +381,27 @@ class Tally:
             moves = []
             for paid in members:
                 total = paid.total
-                cells = total.added_up(*(values[t.key] for t in total.follows)) if total.follows else values[total.key]
+                cells = (
+                    total.added_up(*(values[t.key] for t in total.follows))
+                    if total.follows
+                    else values[total.key]
+                )
                 moves.append((cells[there] - cells[here]).astype(float) / paid.in_step.size)
-            up, down = np.max([*moves, 0 * moves[0]], axis=0), np.max([-one for one in (*moves, 0 * moves[0])], axis=0)
+            up, down = (
+                np.max([*moves, 0 * moves[0]], axis=0),
+                np.max([-one for one in (*moves, 0 * moves[0])], axis=0),
+            )
             found = {"cube": (np.maximum(up, down).sum(axis=1).max(), float(rows) * (1 + 1e-9))}
             signs = [paid.in_step.sign for paid in members]
             if all(signs):
                 signed = [one * sign for one, sign in zip(moves, signs, strict=True)]
-                both = np.max([*signed, 0 * up], axis=0) + np.max([-one for one in (*signed, 0 * up)], axis=0)
-                found["window"] = (both.sum(axis=1).max(), float(rows) * members[0].in_step.vectors * (1 + 1e-9))
+                both = np.max([*signed, 0 * up], axis=0) + np.max(
+                    [-one for one in (*signed, 0 * up)], axis=0
+                )
+                found["window"] = (
+                    both.sum(axis=1).max(),
+                    float(rows) * members[0].in_step.vectors * (1 + 1e-9),
+                )
             yield [name for paid in members for name in paid.names], found
 
     def _count(self, told, names, found):
@@ -333,7 +416,16 @@ class Tally:
         return f"{self.questions} questions, {len(self.broken)} violations; reached: {shares}"
 
 
-FORMS = ["listed", "found", "alone", "listed rows", "found rows", "alone rows", "crosstab", "population"]
+FORMS = [
+    "listed",
+    "found",
+    "alone",
+    "listed rows",
+    "found rows",
+    "alone rows",
+    "crosstab",
+    "population",
+]
 FORMS += ["declared listed", "declared found", "declared alone", "declared listed rows"]
 FORMS += ["own", "own found", "own alone", "own population"]
 FORMS += ["hierarchy", "hierarchy of sums", "hierarchy rows", "largest"]
@@ -342,21 +434,29 @@ FORMS += ["hierarchy", "hierarchy of sums", "hierarchy rows", "largest"]
 def drawn(rng, chain, relation):
     """One question about a chain: its form, limits and unit at random; None where it is refused."""
     form = rng.choice(FORMS)
-    unit = dp.Rows(1 if relation == "replace" else rng.choice([1, 2])) if form.endswith("rows") else UNIT
+    unit = (
+        dp.Rows(1 if relation == "replace" else rng.choice([1, 2]))
+        if form.endswith("rows")
+        else UNIT
+    )
     limits, form = rng.choice(LIMITS), form.removesuffix(" rows")
     told = f"{' → '.join(chain) or 'nothing'}: {form}, {limits}, {relation}, {unit}"
     return asked(chain, form, limits, unit, relation), unit, told, (form, limits)
 
 
 def run(chains, relations, seed):
-    """Questions about each chain, each held against every pair of neighbours under one of the relations in turn."""
+    """Questions about each chain, each held against every pair of neighbours
+    under one of the relations in turn.
+    """
     rng, tally, turn = random.Random(seed), Tally(), itertools.cycle(relations)
     for chain in chains:
         for relation in itertools.islice(turn, 1 if len(chain) > 1 else 2):
             for _ in range(6):  # a form may be refused: another one is not
                 query, unit, told, _ = drawn(rng, chain, relation)
                 if query is not None:
-                    tally.hold(query, relation, getattr(unit, "max_rows", None), rng.getrandbits(64), told)
+                    tally.hold(
+                        query, relation, getattr(unit, "max_rows", None), rng.getrandbits(64), told
+                    )
                     break
             else:
                 tally.refused.append(told)
@@ -367,10 +467,14 @@ def chains(*sizes):
     return [chain for size in sizes for chain in itertools.product(OPERATIONS, repeat=size)]
 
 
-PARTS = 19  # so that several processes can share the work; each has every operation, because 19 and 20 share no divisor
+# so that several processes can share the work; each has every operation, because 19 and 20 share no
+# divisor
+PARTS = 19
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, PARTS))])
+@pytest.mark.parametrize(
+    "part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, PARTS))]
+)
 def test_no_claim_is_exceeded_after_any_two_operations(part, capsys):
     mine = chains(0, 1, 2)[part::PARTS]
     tally = run(mine, ["add-remove", "replace"], f"any two {part}")
@@ -390,12 +494,15 @@ def test_no_claim_of_columns_with_limits_of_their_own_is_exceeded(form, relation
         query = asked((), form, limits, UNIT, relation)
         tally.hold(query, relation, told=f"{form} {limits} {relation}")
     assert not tally.broken
-    assert tally.tight["l1"] > tally.claims["l1"] / 3  # so the claims are hardly larger than they need to be
+    # so the claims are hardly larger than they need to be
+    assert tally.tight["l1"] > tally.claims["l1"] / 3
 
 
 @pytest.mark.long
 def test_no_claim_is_exceeded_after_any_three_operations(capsys):
-    """Of 8,000 chains each 17th, which has every operation in every place, because 17 and 20 share no divisor."""
+    """Of 8,000 chains each 17th, which has every operation in every place,
+    because 17 and 20 share no divisor.
+    """
     tally = run(chains(3)[::17], ["add-remove", "replace"], "any three")
     with capsys.disabled():
         print(f"\n  exhaustive neighbours, three operations: {tally}")
@@ -424,7 +531,9 @@ def test_keys_in_rounds_move_by_no_more_than_a_weight_of_one(capsys):
 
 def test_a_claim_that_is_too_small_is_found(monkeypatch):
     real = sensitivity.change
-    monkeypatch.setattr(sensitivity, "change", lambda *, groups, **rest: real(groups=max(groups - 1, 1), **rest))
+    monkeypatch.setattr(
+        sensitivity, "change", lambda *, groups, **rest: real(groups=max(groups - 1, 1), **rest)
+    )
     tally = Tally()
     tally.hold(asked([], "listed", LIMITS[0], UNIT, "add-remove"), "add-remove")
     assert {norm for _, _, norm, _, _ in tally.broken} >= {"l0", "l1", "l2"}
@@ -444,7 +553,9 @@ def alike(monkeypatch, questions, seed):
         found, groups = batches.totals(query._question, len(batches.universe()), salt)
         for number in rng.sample(range(len(batches.universe())), 4):
             rows = many.filter(pl.col("t") == number).drop("t")
-            one = asked(chain, form, limits, unit if isinstance(unit, dp.Rows) else "u", "add-remove", rows)
+            one = asked(
+                chain, form, limits, unit if isinstance(unit, dp.Rows) else "u", "add-remove", rows
+            )
             raw = engine.totals(one._question, salt)
             at = [groups.index(key) for key in (raw.keys.rows() if one._question.by else [()])]
             for mine, theirs in zip(raw.values, found, strict=True):
@@ -465,7 +576,9 @@ def test_tables_asked_together_answer_as_they_do_alone_at_length(monkeypatch):
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_no_claim_of_a_table_under_a_policy_is_exceeded_after_any_operation(relation, capsys):
-    """Nothing is typed after the file; what its bounds and keys leave of the cells is known after any operation."""
+    """Nothing is typed after the file; what its bounds and keys leave of the
+    cells is known after any operation.
+    """
     tally, forms = Tally(), itertools.cycle(["policy listed", "policy alone", "policy found"])
     for chain, form, limits in zip([(), *chains(1)], forms, itertools.cycle(LIMITS), strict=False):
         query = asked(chain, form, limits, UNIT, relation)
@@ -481,7 +594,9 @@ def test_no_claim_of_a_table_under_a_policy_is_exceeded_after_any_operation(rela
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_no_claim_of_a_declared_table_is_exceeded_after_any_operation(relation, capsys):
-    """Limits, bounds and keys that are declared once; a step that rewrites a column leaves its statistics refused."""
+    """Limits, bounds and keys that are declared once;
+    a step that rewrites a column leaves its statistics refused.
+    """
     tally, forms = Tally(), itertools.cycle(["declared listed", "declared found", "declared alone"])
     for chain, form, limits in zip([(), *chains(1)], forms, itertools.cycle(LIMITS), strict=False):
         query = asked(chain, form, limits, UNIT, relation)
@@ -498,7 +613,9 @@ def test_no_claim_of_a_declared_table_is_exceeded_after_any_operation(relation, 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_no_level_of_a_hierarchy_moves_by_more_than_is_claimed(relation, capsys):
-    """Counts and sums under every limit, and with declared rows; claims of counts are reached by some neighbours."""
+    """Counts and sums under every limit, and with declared rows;
+    claims of counts are reached by some neighbours.
+    """
     tally = Tally()
     for form in ("hierarchy", "hierarchy of sums"):
         for limits in LIMITS:

@@ -1,9 +1,11 @@
-"""The exact δ of keys that are found in the data, from the exact law of their noise, against the δ that is claimed.
+"""The exact δ of keys that are found in the data, from the exact law of their noise,
+against the δ that is claimed.
 
-One unit joins a table. In its own groups it is the only one, in shared groups others are too. Before, its own groups do
-not exist, and what comes out about them is nothing; afterwards each is shown with some probability. Where one unit is
-exchanged for another, the one that leaves may have had groups of its own too. All probabilities
-here are computed from the textbook laws in ball arithmetic, and with nothing of `dpframe.theory` or `dpframe.noise`.
+One unit joins a table. In its own groups it is the only one, in shared groups others are too.
+Before, its own groups do not exist, and what comes out about them is nothing; afterwards each is
+shown with some probability. Where one unit is exchanged for another, the one that leaves may have
+had groups of its own too. All probabilities here are computed from the textbook laws in ball
+arithmetic, and with nothing of `dpframe.theory` or `dpframe.noise`.
 """
 
 import itertools
@@ -35,7 +37,9 @@ def number(value):
 
 
 def tail(family, scale, k):
-    """P[noise >= k] of the law that is drawn: rounded Laplace, rounded normal, or two-sided geometric."""
+    """P[noise >= k] of the law that is drawn: rounded Laplace, rounded
+    normal, or two-sided geometric.
+    """
     if family == "discrete_laplace":
         ratio = (-1 / scale).exp()
         return ratio**k / (1 + ratio) if k >= 1 else 1 - ratio ** (1 - k) / (1 + ratio)
@@ -51,11 +55,15 @@ def larger(*balls):
 
 def hockey_stick(first, second, epsilon):
     """Σ max(0, P - e^ε·Q) over outcomes."""
-    return sum((larger(p - epsilon.exp() * q, arb(0)) for p, q in zip(first, second, strict=True)), arb(0))
+    return sum(
+        (larger(p - epsilon.exp() * q, arb(0)) for p, q in zip(first, second, strict=True)), arb(0)
+    )
 
 
 def of_responses(losses):
-    """Randomized responses of these ε together: the laws that are as bad as any pure mechanisms of these ε."""
+    """Randomized responses of these ε together: the laws that are as bad as
+    any pure mechanisms of these ε.
+    """
     first, second = [arb(1)], [arb(1)]
     for loss in losses:
         yes = loss.exp() / (1 + loss.exp())
@@ -65,7 +73,9 @@ def of_responses(losses):
 
 
 def with_own(hidden, shared, epsilon):
-    """One direction: own groups of who is there, and of who is not, are hidden with these chances."""
+    """One direction: own groups of who is there, and of who is not,
+    are hidden with these chances.
+    """
     (there, gone), (first, second) = hidden, shared
     return 1 - there + hockey_stick([there * p for p in first], [gone * q for q in second], epsilon)
 
@@ -73,11 +83,15 @@ def with_own(hidden, shared, epsilon):
 def normal_profile(epsilon, mu):
     """δ of a normal law of variance 1 and one that is moved by μ."""
     root = arb(2).sqrt()
-    return ((epsilon / mu - mu / 2) / root).erfc() / 2 - epsilon.exp() * ((epsilon / mu + mu / 2) / root).erfc() / 2
+    return ((epsilon / mu - mu / 2) / root).erfc() / 2 - epsilon.exp() * (
+        (epsilon / mu + mu / 2) / root
+    ).erfc() / 2
 
 
 def exact_delta(plan, ways, epsilon):
-    """The largest exact δ over `ways`: rows in own groups of one unit, of the other, and in shared groups."""
+    """The largest exact δ over `ways`: rows in own groups of one unit, of
+    the other, and in shared groups.
+    """
     drawn = next(d for d in plan.noises if d.allotment is plan.decided_by)
     scale = number(drawn.scale)
     worst = shown_at_most = arb(0)
@@ -88,10 +102,15 @@ def exact_delta(plan, ways, epsilon):
                 hidden[i] *= 1 - tail(drawn.label, scale, plan.threshold - plan.least - rows)
         shown_at_most = larger(shown_at_most, 1 - hidden[0])
         if drawn.label == "gaussian":
-            bounds = [(d.allotment.total.sensitivity, number(d.scale)) for d in plan.noises if d.label != "none"]
+            bounds = [
+                (d.allotment.total.sensitivity, number(d.scale))
+                for d in plan.noises
+                if d.label != "none"
+            ]
             square = sum(
                 (
-                    number(min(b.l2_squared, len(shared) * b.exact_linf**2)) / s**2  # of all measures in these groups
+                    # of all measures in these groups
+                    number(min(b.l2_squared, len(shared) * b.exact_linf**2)) / s**2
                     for b, s in bounds
                 ),
                 arb(0),
@@ -111,12 +130,16 @@ def exact_delta(plan, ways, epsilon):
             losses = [number(rows) / scale for rows in shared]
             losses += [beside] if beside > arb(2) ** -40 else []
             laws = of_responses(losses)
-            worst = larger(worst, with_own(hidden, laws, epsilon), with_own(hidden[::-1], laws, epsilon))
+            worst = larger(
+                worst, with_own(hidden, laws, epsilon), with_own(hidden[::-1], laws, epsilon)
+            )
     return worst, shown_at_most
 
 
 def ways_of_units(changed, relation):
-    """Each unit counts once in a group, its own or a shared one; under "replace" one unit joins and another leaves."""
+    """Each unit counts once in a group, its own or a shared one;
+    under "replace" one unit joins and another leaves.
+    """
     joined = changed // 2 if relation == "replace" else changed
     return [
         ((1,) * own, (1,) * gone, (1,) * (changed - own - gone))
@@ -126,7 +149,9 @@ def ways_of_units(changed, relation):
 
 
 def ways_of_rows(rows, relation):
-    """`dp.Rows(k)`: k rows over groups in every way; under "replace" another unit's k rows leave in every way."""
+    """`dp.Rows(k)`: k rows over groups in every way;
+    under "replace" another unit's k rows leave in every way.
+    """
     ways = [(own, rest) for n in range(rows + 1) for own in splits(n) for rest in splits(rows - n)]
     if relation == "add-remove":
         return [(own, (), rest) for own, rest in ways]
@@ -138,7 +163,11 @@ def splits(rows, most=None):
     most = rows if most is None else most
     if rows == 0:
         return [()]
-    return [(first, *rest) for first in range(min(rows, most), 0, -1) for rest in splits(rows - first, first)]
+    return [
+        (first, *rest)
+        for first in range(min(rows, most), 0, -1)
+        for rest in splits(rows - first, first)
+    ]
 
 
 QUESTIONS = {
@@ -147,16 +176,18 @@ QUESTIONS = {
         n=dp.count(), u=dp.count_units()
     ),
     "rows alone": lambda f, m, k: f.group_by("g", max_groups=m, max_rows_per_group=k).count(),
-    "mean": lambda f, m, k: f.group_by("g", max_groups=m, max_rows_per_group=k).mean("x", bounds=(0, 5)),
+    "mean": lambda f, m, k: f.group_by("g", max_groups=m, max_rows_per_group=k).mean(
+        "x", bounds=(0, 5)
+    ),
     "mean beside units": lambda f, m, k: f.group_by("g", max_groups=m, max_rows_per_group=k).agg(
         x=dp.mean("x", bounds=(0, 5)), u=dp.count_units(share=3)
     ),
     "totals of units": lambda f, m, k: f.group_by("g", max_groups=m).sum("x", unit_bounds=(0, 5)),
     "keys": lambda f, m, k: f.group_by("g", max_groups=m).keys(),
     "large groups": lambda f, m, k: f.group_by("g", max_groups=m, min_units=5).count_units(),
-    "means of large groups": lambda f, m, k: f.group_by("g", max_groups=m, max_rows_per_group=k, min_units=5).mean(
-        "x", bounds=(0, 5)
-    ),
+    "means of large groups": lambda f, m, k: f.group_by(
+        "g", max_groups=m, max_rows_per_group=k, min_units=5
+    ).mean("x", bounds=(0, 5)),
     "keys of large groups": lambda f, m, k: f.group_by("g", max_groups=m, min_units=5).keys(),
 }
 
@@ -166,7 +197,9 @@ def planned(query, epsilon, delta, noise):
 
 
 def hold(plan, ways, changed, relation):
-    """The exact δ is within the claim; a threshold lower by one would not be, where the noise takes no δ."""
+    """The exact δ is within the claim; a threshold lower by one would not
+    be, where the noise takes no δ.
+    """
     epsilon, delta = number(plan.cost.exact_epsilon), number(plan.cost.exact_delta)
     if plan.start is not None:
         hold_rule(plan, changed, relation, epsilon, delta)
@@ -175,7 +208,11 @@ def hold(plan, ways, changed, relation):
     assert worst <= delta
     assert shown <= delta
     drawn = next(d for d in plan.noises if d.allotment is plan.decided_by)
-    if drawn.label != "gaussian" and relation == "add-remove" and drawn.allotment.total.sensitivity.exact_linf == 1:
+    if (
+        drawn.label != "gaussian"
+        and relation == "add-remove"
+        and drawn.allotment.total.sensitivity.exact_linf == 1
+    ):
         sharper = tail(drawn.label, number(drawn.scale), plan.threshold - plan.least - 2)
         assert 1 - (1 - sharper) ** changed > delta
 
@@ -192,11 +229,15 @@ def chances(plan, most):
 
 
 def hold_rule(plan, changed, relation, epsilon, delta):
-    """Every combination of sizes of the groups that change: a few units, and where the rule turns."""
+    """Every combination of sizes of the groups that change:
+    a few units, and where the rule turns.
+    """
     middle = plan.threshold
     law = chances(plan, middle + 3)
     sizes = sorted({0, 1, max(middle - 1, 0), middle, middle + 1})[: 5 if changed <= 4 else 3]
-    beside = epsilon - changed / number(next(d for d in plan.noises if d.allotment is plan.decided_by).scale)
+    beside = epsilon - changed / number(
+        next(d for d in plan.noises if d.allotment is plan.decided_by).scale
+    )
     others = [beside] if beside > arb(2) ** -40 else []
     base = of_responses(others)
     joins = changed // 2 if relation == "replace" else changed
@@ -216,13 +257,17 @@ def hold_rule(plan, changed, relation, epsilon, delta):
 @pytest.mark.parametrize("noise", ["laplace", "gaussian", "auto"])
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("question", QUESTIONS)
-@pytest.mark.parametrize("groups", [1, 2, *(pytest.param(m, marks=pytest.mark.long) for m in (3, 4))])
+@pytest.mark.parametrize(
+    "groups", [1, 2, *(pytest.param(m, marks=pytest.mark.long) for m in (3, 4))]
+)
 def test_the_exact_delta_of_found_keys_is_within_the_claim(question, relation, noise, groups):
     frame = dp.protect(ROWS, unit="u", neighbors=relation)
     changed = 2 * groups if relation == "replace" else groups
     prices = PRICES if changed <= 4 else PRICES[:2]
     for per_group in (1, 3):
-        if per_group == 3 and ("keys" in question or question in ("units", "totals of units", "large groups")):
+        if per_group == 3 and (
+            "keys" in question or question in ("units", "totals of units", "large groups")
+        ):
             continue
         for epsilon, delta in prices:
             plan = planned(QUESTIONS[question](frame, groups, per_group), epsilon, delta, noise)
@@ -234,7 +279,10 @@ def test_the_exact_delta_of_found_keys_is_within_the_claim(question, relation, n
 @pytest.mark.parametrize("rows", [1, 2, *(pytest.param(k, marks=pytest.mark.long) for k in (3, 4))])
 def test_the_exact_delta_where_rows_are_declared(rows, relation, noise):
     frame = dp.protect(ROWS.drop("u"), unit=dp.Rows(rows), neighbors=relation)
-    for query in (frame.group_by("g").count(), frame.group_by("g").agg(n=dp.count(), x=dp.mean("x", bounds=(0, 5)))):
+    for query in (
+        frame.group_by("g").count(),
+        frame.group_by("g").agg(n=dp.count(), x=dp.mean("x", bounds=(0, 5))),
+    ):
         for epsilon, delta in PRICES:
             plan = planned(query, epsilon, delta, noise)
             hold(plan, ways_of_rows(rows, relation), rows, relation)
@@ -250,7 +298,12 @@ LARGE = {  # with thresholds on numbers that are released or not, and with the o
 
 def sizes(*units):
     """A table with a hundred groups of each of these numbers of units."""
-    rows = [(f"{size} {i} {u}", f"{size}-{i}") for size in units for i in range(100) for u in range(size)]
+    rows = [
+        (f"{size} {i} {u}", f"{size}-{i}")
+        for size in units
+        for i in range(100)
+        for u in range(size)
+    ]
     return pl.DataFrame(rows, schema=["u", "g"], orient="row")
 
 
@@ -270,7 +323,9 @@ def sizes_of(out):
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @pytest.mark.parametrize("question", LARGE)
 def test_a_group_of_fewer_units_is_never_released(question, noise):
-    """Without min_units=, groups of four units are released with a chance above 1/2: of 100 never fewer than 20."""
+    """Without min_units=, groups of four units are released with a chance above
+    1/2: of 100 never fewer than 20.
+    """
     budget = dp.Budget(epsilon=100.0, delta=0.999)
     frame = dp.protect(sizes(1, 4, 60), unit="u", budget=budget)
     assert shown(frame, question, noise)["4"] >= 20  # the negative control
@@ -309,6 +364,8 @@ def test_a_threshold_that_is_too_low_is_noticed(groups):
     frame = dp.protect(ROWS, unit="u")
     plan = planned(frame.group_by("g", max_groups=groups).count_units(), 1, 1e-6, "laplace")
     lower = replace(plan, threshold=plan.threshold - 1)
-    worst, _ = exact_delta(lower, ways_of_units(groups, "add-remove"), number(plan.cost.exact_epsilon))
+    worst, _ = exact_delta(
+        lower, ways_of_units(groups, "add-remove"), number(plan.cost.exact_epsilon)
+    )
     assert worst > number(plan.cost.exact_delta)
     assert math.isclose(float(plan.cost.delta), 1e-6)

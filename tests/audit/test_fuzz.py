@@ -1,7 +1,8 @@
-"""Random plans on random tables, one rule after another (Hypothesis): what is claimed holds, and nothing else happens.
+"""Random plans on random tables, one rule after another (Hypothesis):
+what is claimed holds, and nothing else happens.
 
-Seconds of the same cases in each run of the tests, as many as the machine gets through; two minutes of new ones in
-the long tier, or as many as `DPFRAME_FUZZ_SECONDS` says.
+Seconds of the same cases in each run of the tests, as many as the machine gets through; two minutes
+of new ones in the long tier, or as many as `DPFRAME_FUZZ_SECONDS` says.
 """
 
 from __future__ import annotations
@@ -41,10 +42,15 @@ RELATIONS = ["add-remove", "replace"]
 
 
 class Analyst(RuleBasedStateMachine):
-    """Somebody who transforms a protected table and asks questions; beside it walks a neighbour of the table."""
+    """Somebody who transforms a protected table and asks questions;
+    beside it walks a neighbour of the table.
+    """
 
     @initialize(
-        seed=SEEDS, kind=st.sampled_from(KINDS), relation=st.sampled_from(["add-remove", "replace"]), rows=st.booleans()
+        seed=SEEDS,
+        kind=st.sampled_from(KINDS),
+        relation=st.sampled_from(["add-remove", "replace"]),
+        rows=st.booleans(),
     )
     def protect(self, seed, kind, relation, rows):
         rng = random.Random(seed)
@@ -55,7 +61,11 @@ class Analyst(RuleBasedStateMachine):
             there = here[2:] + (rows_of_unit(rng, 9, 2) if relation == "replace" else [])
         else:
             there = [row for row in here if row[0] != gone]
-            there += rows_of_unit(rng, rng.choice([gone, 77]), rng.randint(1, 8)) if relation == "replace" else []
+            there += (
+                rows_of_unit(rng, rng.choice([gone, 77]), rng.randint(1, 8))
+                if relation == "replace"
+                else []
+            )
         rng.shuffle(there)
         self.limited = not rows
         self.budgets = [dp.Budget(epsilon=LIMIT, delta=1e-3) for _ in range(2)]
@@ -94,7 +104,10 @@ class Analyst(RuleBasedStateMachine):
             self.query = None
 
     @precondition(lambda self: self.query is not None)
-    @rule(epsilon=st.sampled_from([0.1, 0.5, 1.0, 3.0]), noise=st.sampled_from(["auto", "laplace", "gaussian"]))
+    @rule(
+        epsilon=st.sampled_from([0.1, 0.5, 1.0, 3.0]),
+        noise=st.sampled_from(["auto", "laplace", "gaussian"]),
+    )
     def release(self, epsilon, noise):
         out = self.both(lambda q: q.release(epsilon=epsilon, delta=1e-4, noise=noise), self.query)
         if out is not None and not self.query[0]._question.private_keys:
@@ -102,7 +115,11 @@ class Analyst(RuleBasedStateMachine):
             keys = list(self.query[0]._question.by)
             assert first.schema == second.schema
             assert first.height == second.height
-            assert not keys or set(keys) - set(first.columns) or first.select(keys).equals(second.select(keys))
+            assert (
+                not keys
+                or set(keys) - set(first.columns)
+                or first.select(keys).equals(second.select(keys))
+            )
 
     @precondition(lambda self: self.query is not None)
     @rule()
@@ -121,7 +138,9 @@ class Analyst(RuleBasedStateMachine):
 
 
 def fuzz(seconds, steps, *, fresh):
-    """Cases until the processor time is over: new ones, or those of the seeds 0, 1, 2, and so on."""
+    """Cases until the processor time is over: new ones, or those
+    of the seeds 0, 1, 2, and so on.
+    """
     ends = time.process_time() + seconds
     rounds = 0
     while time.process_time() < ends or not rounds:
@@ -158,7 +177,13 @@ def test_an_analyst_finds_nothing_in_two_minutes():
 
 
 def test_a_total_of_suppressed_groups_that_nobody_can_change_needs_no_noise():
-    frame = dp.protect(as_frame(random_rows(random.Random(1))), unit="u", budget=dp.Budget(epsilon=LIMIT, delta=1e-3))
-    query = frame.group_by("city", max_groups=1, other="(other)").agg(s=dp.sum("x", unit_bounds=(0, 0)))
+    frame = dp.protect(
+        as_frame(random_rows(random.Random(1))),
+        unit="u",
+        budget=dp.Budget(epsilon=LIMIT, delta=1e-3),
+    )
+    query = frame.group_by("city", max_groups=1, other="(other)").agg(
+        s=dp.sum("x", unit_bounds=(0, 0))
+    )
     assert query.accuracy(epsilon=1.0, delta=1e-4)["scale"].to_list() == [0.0, 0.0]
     assert set(query.release(epsilon=1.0, delta=1e-4).table["s"]) == {0.0}

@@ -1,7 +1,8 @@
-"""Malformed calls: every public parameter with every bad value. All are refused by a DpFrameError, before a row is read
-and before anything is paid.
+"""Malformed calls: every public parameter with every bad value.
+All are refused by a DpFrameError, before a row is read and before anything is paid.
 
-A name of a parameter that does not exist is Python's own TypeError, which is raised before any code here runs.
+A name of a parameter that does not exist is Python's own TypeError, which is raised before any code
+here runs.
 """
 
 from __future__ import annotations
@@ -26,24 +27,70 @@ from dpframe.budget import Loss
 from dpframe.errors import DpFrameError
 from statistics_table import STATISTICS, of
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpframe.errors.DpFrameWarning")  # some of what is accepted warns
+# some of what is accepted warns
+pytestmark = pytest.mark.filterwarnings("ignore::dpframe.errors.DpFrameWarning")
 TABLE = Watched()
 NAN, INF = float("nan"), float("inf")
 POOL = [
     *(None, True, False, 0, -1, 1, 3, 2**31, 2**63, 10**400, -(10**400)),
     *(0.5, 1.0, 2.5, -0.5, NAN, INF, -INF, 5e-324, 1.7e308, 1j),
     *(Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity"), Decimal("1.5"), Fraction(1, 3)),
-    *("", " ", "no such column", "city", "x", "laplace", "int64", "\x00", "\ud800", "é" * 300, b"x", bytearray(b"x")),
-    *((), [], {}, set(), frozenset({1}), (1,), (1, 2), (2, 1), (NAN, 1), (None, None), (1, 2, 3), ("a", "b")),
+    *(
+        "",
+        " ",
+        "no such column",
+        "city",
+        "x",
+        "laplace",
+        "int64",
+        "\x00",
+        "\ud800",
+        "é" * 300,
+        b"x",
+        bytearray(b"x"),
+    ),
+    *(
+        (),
+        [],
+        {},
+        set(),
+        frozenset({1}),
+        (1,),
+        (1, 2),
+        (2, 1),
+        (NAN, 1),
+        (None, None),
+        (1, 2, 3),
+        ("a", "b"),
+    ),
     *(["x"], [[]], [None], [object()], [1, "x"], [1, 1], [2, 1], [[1, 2]], [INF], ["\ud800"]),
     *({"x": 1}, {1: 2}, {"x": None}, {"nope": "x"}, {"x": "x"}, {"x": []}, {"x": [1, 2], "y": [1]}),
-    *(object(), object, len, lambda: 0, range(0), range(3), slice(1), Ellipsis, NotImplemented, iter(())),
+    *(
+        object(),
+        object,
+        len,
+        lambda: 0,
+        range(0),
+        range(3),
+        slice(1),
+        Ellipsis,
+        NotImplemented,
+        iter(()),
+    ),
     *(dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, tzinfo=dt.UTC), dt.time(1), dt.timedelta(1)),
     *(np.datetime64("NaT", "s"), np.array([]), np.array(["x"]), np.array([1, 2])),
     *(np.nan, np.float64(1), np.int64(3), np.bool_(True)),
     *(pd.NA, pd.NaT, pd.Timestamp("2020-01-01"), pd.Series([1, 2]), pd.DataFrame({"q": [1]})),
     *(pl.Series([1, 2]), pl.DataFrame({"q": [1]}), pl.col("x"), pl.lit(1), pl.Int64, nw.Int64),
-    *(dp.count(), dp.sum("x"), dp.col("x"), dp.col("no such column"), dp.Rows(1), dp.Auto(), dp.first("x", by="n")),
+    *(
+        dp.count(),
+        dp.sum("x"),
+        dp.col("x"),
+        dp.col("no such column"),
+        dp.Rows(1),
+        dp.Auto(),
+        dp.first("x", by="n"),
+    ),
 ]
 
 
@@ -57,7 +104,11 @@ GROUPS = FRAME.group_by("city", keys=["Bonn"], max_groups=1, max_rows_per_group=
 QUERY = GROUPS.agg(n=dp.count(), m=dp.mean("x", (0, 9)))
 NUMBER = FRAME.sum("x", (0, 9), max_rows=1)
 RELEASED = dp.protect(TABLE.rows, unit="user", budget=BUDGET).count_units().release(epsilon=1)
-GROUPED = dp.protect(TABLE.rows, unit="user", budget=BUDGET).histogram("x", bins=[0, 9], max_rows=1).release(epsilon=1)
+GROUPED = (
+    dp.protect(TABLE.rows, unit="user", budget=BUDGET)
+    .histogram("x", bins=[0, 9], max_rows=1)
+    .release(epsilon=1)
+)
 MEANS = (
     dp.protect(TABLE.rows, unit="user", budget=BUDGET)
     .group_by("city", keys=["a", "b", "c", "d"], max_rows=1)
@@ -65,7 +116,9 @@ MEANS = (
     .release(epsilon=1)
 )
 LOOK = {"title": "A title", "width": 500, "height": 300}
-SERIES = BUDGET.series("nights", every="1d", horizon=9, epsilon=1.0, unit_periods=1, on="city", start="2026-01-01")
+SERIES = BUDGET.series(
+    "nights", every="1d", horizon=9, epsilon=1.0, unit_periods=1, on="city", start="2026-01-01"
+)
 ROWS = {"max_rows": 2}
 
 
@@ -78,7 +131,12 @@ def _added():
 def _resolved(release, by):
     """Mark a release as lost that is pending."""
     budget = dp.Budget(epsilon=1)
-    budget.charge(Loss.charged(Fraction(1, 2), Fraction(0)), "unit 'user', add-remove", "count()", name="pending")
+    budget.charge(
+        Loss.charged(Fraction(1, 2), Fraction(0)),
+        "unit 'user', add-remove",
+        "count()",
+        name="pending",
+    )
     budget.resolve(release, by)
 
 
@@ -92,17 +150,36 @@ POLICY.write_text('unit = "user"\nmax_rows = 2\n[bounds]\nx = [0, 1]\n[keys]\nci
 # Each call with arguments that are right; every one of them is replaced by every bad value in turn.
 
 PRICE = {"epsilon": 0.1, "delta": 1e-9}
-CELLS = {"keys": {"city": ["Bonn"], "yes": [True]}, "max_rows": 1, "max_groups": 1, "max_rows_per_group": 1}
+CELLS = {
+    "keys": {"city": ["Bonn"], "yes": [True]},
+    "max_rows": 1,
+    "max_groups": 1,
+    "max_rows_per_group": 1,
+}
 CALLS = {
     "protect": (
         dp.protect,
-        {"frame": TABLE.frame, "unit": "user", "budget": BUDGET, "neighbors": "replace", "data": "January"},
+        {
+            "frame": TABLE.frame,
+            "unit": "user",
+            "budget": BUDGET,
+            "neighbors": "replace",
+            "data": "January",
+        },
     ),
     "protect, declared": (
         frame,
-        {"min_units": 3, "bounds": {"x": (0, 1)}, "keys": {"city": ["Bonn"]}, **dict.fromkeys(LIMITS, 1)},
+        {
+            "min_units": 3,
+            "bounds": {"x": (0, 1)},
+            "keys": {"city": ["Bonn"]},
+            **dict.fromkeys(LIMITS, 1),
+        },
     ),
-    "protect, of people": (lambda people: dp.protect(TABLE.frame, "user", people=people), {"people": "users"}),
+    "protect, of people": (
+        lambda people: dp.protect(TABLE.frame, "user", people=people),
+        {"people": "users"},
+    ),
     "protect, of columns": (
         lambda bounds, keys: frame(bounds={"x": bounds}, keys={"city": keys}),
         {"bounds": (0, 1), "keys": ["Bonn"]},
@@ -125,7 +202,14 @@ CALLS = {
     "cast": (FRAME.cast, {"column": "x", "dtype": "int64"}),
     "cut": (
         FRAME.cut,
-        {"column": "x", "bins": [0, 1, 2], "labels": ["a", "b"], "right": True, "include_lowest": True, "into": "z"},
+        {
+            "column": "x",
+            "bins": [0, 1, 2],
+            "labels": ["a", "b"],
+            "right": True,
+            "include_lowest": True,
+            "into": "z",
+        },
     ),
     "bound": (FRAME.bound, {"max_rows": 1, "limits": dp.Auto()}),
     "per_unit": (lambda feature: FRAME.per_unit(z=feature), {"feature": dp.count()}),
@@ -137,9 +221,17 @@ CALLS = {
     # Questions; those that are statistics follow from their table, below
     "describe": (
         FRAME.describe,
-        {"columns": ["x", "n"], "bounds": {"x": (0, 1), "n": (0, 1)}, "percentiles": [0.5], "max_rows": 1},
+        {
+            "columns": ["x", "n"],
+            "bounds": {"x": (0, 1), "n": (0, 1)},
+            "percentiles": [0.5],
+            "max_rows": 1,
+        },
     ),
-    "describe, chosen": (FRAME.describe, {"columns": "x", "bounds": dp.Auto(), "limits": dp.Auto()}),
+    "describe, chosen": (
+        FRAME.describe,
+        {"columns": "x", "bounds": dp.Auto(), "limits": dp.Auto()},
+    ),
     "agg": (FRAME.agg, {"max_rows": 1, "limits": dp.Auto(), "made": dp.count()}),
     "group_by": (
         lambda by, **rest: FRAME.group_by(by, **rest),
@@ -151,19 +243,43 @@ CALLS = {
     ),
     "histogram": (
         FRAME.histogram,
-        {"column": "x", "bins": [0, 1], "underflow": True, "overflow": True, **dict.fromkeys(LIMITS, 1)},
+        {
+            "column": "x",
+            "bins": [0, 1],
+            "underflow": True,
+            "overflow": True,
+            **dict.fromkeys(LIMITS, 1),
+        },
     ),
-    "histogram of keys": (FRAME.histogram, {"column": "city", "keys": ["Bonn"], "limits": dp.Auto()}),
-    "crosstab": (FRAME.crosstab, {"index": "city", "columns": "yes", "margins": True, "normalize": "index", **CELLS}),
+    "histogram of keys": (
+        FRAME.histogram,
+        {"column": "city", "keys": ["Bonn"], "limits": dp.Auto()},
+    ),
+    "crosstab": (
+        FRAME.crosstab,
+        {"index": "city", "columns": "yes", "margins": True, "normalize": "index", **CELLS},
+    ),
     "crosstab of sums": (
         FRAME.crosstab,
-        {"index": "city", "columns": "yes", "values": "x", "aggfunc": "sum", "bounds": (0, 1), **CELLS},
+        {
+            "index": "city",
+            "columns": "yes",
+            "values": "x",
+            "aggfunc": "sum",
+            "bounds": (0, 1),
+            **CELLS,
+        },
     ),
     "top_k": (FRAME.top_k, {"column": "city", "k": 1, "keys": ["Bonn", "Kiel"], "max_rows": 1}),
     "top_k of found values": (FRAME.top_k, {"column": "city", "k": 1, **dict.fromkeys(LIMITS, 1)}),
     "marginals": (
         FRAME.marginals,
-        {"columns": ["city", "yes"], "workload": "1-way", "keys": {"city": ["Bonn"]}, "max_rows": 1},
+        {
+            "columns": ["city", "yes"],
+            "workload": "1-way",
+            "keys": {"city": ["Bonn"]},
+            "max_rows": 1,
+        },
     ),
     "hierarchy": (
         FRAME.hierarchy,
@@ -206,13 +322,24 @@ CALLS = {
     # Expressions, where they meet a table
     "dp.col": (lambda name: FRAME.filter(dp.col(name) > 0), {"name": "x"}),
     "dp.when": (
-        lambda condition, then, otherwise: FRAME.with_columns(z=dp.when(condition).then(then).otherwise(otherwise)),
+        lambda condition, then, otherwise: FRAME.with_columns(
+            z=dp.when(condition).then(then).otherwise(otherwise)
+        ),
         {"condition": dp.col("yes"), "then": 1, "otherwise": 2},
     ),
-    "col.clip": (lambda **said: FRAME.with_columns(z=dp.col("x").clip(**said)), {"lower": 0, "upper": 1}),
-    "col.is_between": (lambda **said: FRAME.filter(dp.col("x").is_between(**said)), {"lower": 0, "upper": 1}),
+    "col.clip": (
+        lambda **said: FRAME.with_columns(z=dp.col("x").clip(**said)),
+        {"lower": 0, "upper": 1},
+    ),
+    "col.is_between": (
+        lambda **said: FRAME.filter(dp.col("x").is_between(**said)),
+        {"lower": 0, "upper": 1},
+    ),
     "col.is_in": (lambda values: FRAME.filter(dp.col("n").is_in(values)), {"values": [1, 2]}),
-    "col.fill_null": (lambda value: FRAME.with_columns(z=dp.col("x").fill_null(value)), {"value": 0}),
+    "col.fill_null": (
+        lambda value: FRAME.with_columns(z=dp.col("x").fill_null(value)),
+        {"value": 0},
+    ),
     "col.cast": (lambda dtype: FRAME.with_columns(z=dp.col("x").cast(dtype)), {"dtype": "int64"}),
     "col.plus": (lambda other: FRAME.with_columns(z=dp.col("x") + other), {"other": 1}),
     "col.times": (lambda other: FRAME.with_columns(z=dp.col("x") * other), {"other": 1}),
@@ -226,8 +353,14 @@ CALLS = {
         lambda **said: FRAME.filter(dp.col("city").str.contains(**said)),
         {"pattern": "B", "literal": True},
     ),
-    "str.starts_with": (lambda prefix: FRAME.filter(dp.col("city").str.starts_with(prefix)), {"prefix": "B"}),
-    "str.ends_with": (lambda suffix: FRAME.filter(dp.col("city").str.ends_with(suffix)), {"suffix": "B"}),
+    "str.starts_with": (
+        lambda prefix: FRAME.filter(dp.col("city").str.starts_with(prefix)),
+        {"prefix": "B"},
+    ),
+    "str.ends_with": (
+        lambda suffix: FRAME.filter(dp.col("city").str.ends_with(suffix)),
+        {"suffix": "B"},
+    ),
     "str.head": (lambda n: FRAME.with_columns(z=dp.col("city").str.head(n)), {"n": 1}),
     # Prices
     "release": (
@@ -249,23 +382,51 @@ CALLS = {
     ),
     "release of a narrowed matrix": (
         FRAME.corr(["x", "n"], {"x": (0, 9), "n": (0, 9)}, max_rows=1, narrow=True).release,
-        {**PRICE, "noise": "laplace", "name": "a narrowed matrix", "refresh": True, "covers": "noise"},
+        {
+            **PRICE,
+            "noise": "laplace",
+            "name": "a narrowed matrix",
+            "refresh": True,
+            "covers": "noise",
+        },
     ),
     "release of a regression": (
         FRAME.ols(y="x", x=["n"], bounds={"x": (0, 9), "n": (0, 9)}, max_rows=1).release,
-        {**PRICE, "noise": "laplace", "name": "a regression", "refresh": True, "covers": "population"},
+        {
+            **PRICE,
+            "noise": "laplace",
+            "name": "a regression",
+            "refresh": True,
+            "covers": "population",
+        },
     ),
     "release of a narrowed regression": (
-        FRAME.ols(y="x", x=["n"], bounds={"x": (0, 9), "n": (0, 9)}, max_rows=1, narrow=True).release,
+        FRAME.ols(
+            y="x", x=["n"], bounds={"x": (0, 9), "n": (0, 9)}, max_rows=1, narrow=True
+        ).release,
         {**PRICE, "noise": "laplace", "name": "narrowed", "refresh": True, "covers": "population"},
     ),
-    "release after a crash": (QUERY.release, {**PRICE, "name": "another name", "on_pending": "retry"}),
+    "release after a crash": (
+        QUERY.release,
+        {**PRICE, "name": "another name", "on_pending": "retry"},
+    ),
     "release in rho": (NUMBER.release, {"epsilon": 0.1, "rho": None}),
-    "accuracy": (QUERY.accuracy, {**PRICE, "alpha": 0.1, "noise": "laplace", "assume_rows": 9, "ci": 0.9}),
+    "accuracy": (
+        QUERY.accuracy,
+        {**PRICE, "alpha": 0.1, "noise": "laplace", "assume_rows": 9, "ci": 0.9},
+    ),
     "plot": (NUMBER.plot, {"column": "x", "epsilon": 0.1}),
     "epsilon_for": (
         NUMBER.epsilon_for,
-        {"error": 5.0, "column": "x", "alpha": 0.1, "delta": 1e-6, "noise": "laplace", "assume_rows": 9, "ci": 0.9},
+        {
+            "error": 5.0,
+            "column": "x",
+            "alpha": 0.1,
+            "delta": 1e-6,
+            "noise": "laplace",
+            "assume_rows": 9,
+            "ci": 0.9,
+        },
     ),
     "tune": (
         lambda **said: QUERY.tune(**{"grid": {"max_rows": [1]}, **said}),
@@ -275,7 +436,14 @@ CALLS = {
     "exact_totals": (NUMBER.exact_totals, {"table": TABLE.rows}),
     "plan": (
         BUDGET.plan,
-        {"queries": [NUMBER], "epsilon": 0.1, "delta": 1e-9, "noise": "auto", "shares": [1], "ci": 0.9},
+        {
+            "queries": [NUMBER],
+            "epsilon": 0.1,
+            "delta": 1e-9,
+            "noise": "auto",
+            "shares": [1],
+            "ci": 0.9,
+        },
     ),
     "series": (
         lambda **said: BUDGET.series("s", **said),
@@ -291,19 +459,41 @@ CALLS = {
             "noise": "laplace",
         },
     ),
-    "series.add": (SERIES.add, {"query": FRAME.count(max_rows=1), "period": "2026-01-01", "on_pending": "refuse"}),
-    "series.window": (lambda length, alpha: _added().window(length, alpha), {"length": "7d", "alpha": 0.1}),
-    "series.table": (lambda window, alpha: _added().table(window, alpha), {"window": "7d", "alpha": 0.1}),
+    "series.add": (
+        SERIES.add,
+        {"query": FRAME.count(max_rows=1), "period": "2026-01-01", "on_pending": "refuse"},
+    ),
+    "series.window": (
+        lambda length, alpha: _added().window(length, alpha),
+        {"length": "7d", "alpha": 0.1},
+    ),
+    "series.table": (
+        lambda window, alpha: _added().table(window, alpha),
+        {"window": "7d", "alpha": 0.1},
+    ),
     "allocate": (
         BUDGET.allocate,
-        {"per": "night", "nights": 3, "epsilon": 0.5, "delta": 1e-9, "carry": True, "start": "2026-01-01", "name": "m"},
+        {
+            "per": "night",
+            "nights": 3,
+            "epsilon": 0.5,
+            "delta": 1e-9,
+            "carry": True,
+            "start": "2026-01-01",
+            "name": "m",
+        },
     ),
     "allocate, months": (
-        lambda per, periods, zone: BUDGET.allocate(per, periods=periods, zone=zone, epsilon=0.5, name="c"),
+        lambda per, periods, zone: BUDGET.allocate(
+            per, periods=periods, zone=zone, epsilon=0.5, name="c"
+        ),
         {"per": "1mo", "periods": 3, "zone": "Europe/Vienna"},
     ),
     "for_spender": (BUDGET.for_spender, {"spender": "ana"}),
-    "Caps": (dp.Caps, {**dict.fromkeys(["release", "spender", "day", "week", "month"], 1), "zone": "UTC"}),
+    "Caps": (
+        dp.Caps,
+        {**dict.fromkeys(["release", "spender", "day", "week", "month"], 1), "zone": "UTC"},
+    ),
     "Caps, of δ": (lambda amount: dp.Caps(day={"epsilon": 1, "delta": amount}), {"amount": 1e-9}),
     "resolve": (lambda **said: _resolved(**said), {"release": "pending", "by": "Ada"}),
     "Budget": (dp.Budget, {"epsilon": 1, "delta": 1e-6, "accountant": "basic", "min_units": 1000}),
@@ -312,26 +502,52 @@ CALLS = {
     # Releases
     "released.accuracy": (RELEASED.accuracy, {"alpha": 0.1}),
     "released.with_ci": (RELEASED.with_ci, {"ci": 0.9, "covers": "noise"}),
-    "released.to_sdmx": (lambda structure: RELEASED.to_sdmx(structure=structure), {"structure": "A:B(1.0)"}),
+    "released.to_sdmx": (
+        lambda structure: RELEASED.to_sdmx(structure=structure),
+        {"structure": "A:B(1.0)"},
+    ),
     "released.suppress": (RELEASED.suppress, {"below": 3}),
     "released.shrink": (MEANS.shrink, {"column": "m"}),
-    "released.difference": (MEANS.difference, {"first": "a", "second": "b", "column": "m", "alpha": 0.1}),
+    "released.difference": (
+        MEANS.difference,
+        {"first": "a", "second": "b", "column": "m", "alpha": 0.1},
+    ),
     "released.compare": (MEANS.compare, {"reference": "a", "column": "m", "alpha": 0.1}),
     "released.share": (GROUPED.share, {"column": "count", "alpha": 0.1}),
-    "released.rolling": (GROUPED.rolling, {"window": 2, "column": "count", "on": "x", "alpha": 0.1}),
+    "released.rolling": (
+        GROUPED.rolling,
+        {"window": 2, "column": "count", "on": "x", "alpha": 0.1},
+    ),
     "released.diff": (GROUPED.diff, {"periods": 1, "column": "count", "on": "x", "alpha": 0.1}),
-    "released.pct_change": (GROUPED.pct_change, {"periods": 1, "column": "count", "on": "x", "alpha": 0.1}),
-    "released.rebase": (GROUPED.rebase, {"base": "[0, 9]", "to": 1, "column": "count", "on": "x", "alpha": 0.1}),
+    "released.pct_change": (
+        GROUPED.pct_change,
+        {"periods": 1, "column": "count", "on": "x", "alpha": 0.1},
+    ),
+    "released.rebase": (
+        GROUPED.rebase,
+        {"base": "[0, 9]", "to": 1, "column": "count", "on": "x", "alpha": 0.1},
+    ),
     "released.round": (GROUPED.round, {"base": 5}),
     "released.plot": (GROUPED.plot, {"column": "count", **LOOK, "sort": "keys", "label": "people"}),
     "released.plot, shaded": (GROUPED.plot, {"kind": "heatmap"}),
     # One line
     "one line": (
         TABLE.frame.dp.sum,
-        {"column": "x", "bounds": (0, 1), "max_rows": 1, "unit": "user", "budget": BUDGET, **PRICE, "noise": "auto"},
+        {
+            "column": "x",
+            "bounds": (0, 1),
+            "max_rows": 1,
+            "unit": "user",
+            "budget": BUDGET,
+            **PRICE,
+            "noise": "auto",
+        },
     ),
     # Checks
-    "audit.neighbours": (lambda **said: list(audit.neighbours(**said)), {"table": TABLE.rows, "unit": "user"}),
+    "audit.neighbours": (
+        lambda **said: list(audit.neighbours(**said)),
+        {"table": TABLE.rows, "unit": "user"},
+    ),
     "audit.audit": (
         lambda **said: audit.audit(len, [1], [], **said),
         {"epsilon": 1, "delta": 0.1, "trials": 4},
@@ -346,19 +562,27 @@ for _label, _made in STATISTICS.items():
     _own = {"share": 1, **OWN} if _made.limited else {"share": 1}
     CALLS[f"dp.{_label}"] = (getattr(dp, _made.verb), {**_made.arguments, **_own})
 for _label, _made in of("frames").items():
-    CALLS[_label] = (getattr(FRAME, _made.verb), {**_made.arguments, **({"max_rows": 1} if _made.limited else {})})
+    CALLS[_label] = (
+        getattr(FRAME, _made.verb),
+        {**_made.arguments, **({"max_rows": 1} if _made.limited else {})},
+    )
 for _label, _made in of("groups").items():
     CALLS[f"groups.{_label}"] = (getattr(GROUPS, _made.verb), dict(_made.arguments))
 
-# What a parameter of this name may be, wherever it stands; of what is not listed, the schema decides.
+# What a parameter of this name may be, wherever it stands; of what is not listed, the schema
+# decides.
 
 
 def whole(value):
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 1 <= value < 2**31
+    return (
+        isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 1 <= value < 2**31
+    )
 
 
 def positive(value):
-    numeric = isinstance(value, (int, float, np.number, Decimal, Fraction)) and not isinstance(value, (bool, np.bool_))
+    numeric = isinstance(value, (int, float, np.number, Decimal, Fraction)) and not isinstance(
+        value, (bool, np.bool_)
+    )
     return numeric and value == value and value > 0 and abs(value) != INF
 
 
@@ -380,7 +604,8 @@ LAWFUL = {
     **dict.fromkeys(["share", "epsilon", "rho", "error", "below"], positive),
     **dict.fromkeys(["bounds", "unit_bounds"], lambda v: v is None or pair(v)),
     **dict.fromkeys(
-        ["underflow", "overflow", "right", "include_lowest", "refresh", "fill"], lambda v: isinstance(v, bool)
+        ["underflow", "overflow", "right", "include_lowest", "refresh", "fill"],
+        lambda v: isinstance(v, bool),
     ),
     **dict.fromkeys(["assume_rows", "rho"], lambda v: v is None or positive(v)),
     "policy": lambda v: v is None,
@@ -394,7 +619,10 @@ LAWFUL = {
     "noise": lambda v: v == "laplace",
     "covers": lambda v: v in ("noise", "population"),
     # None: as the release was asked, and of a rate the population where that is free
-    **{(name, "covers"): lambda v: v in (None, "noise", "population") for name in ("released.with_ci", "release")},
+    **{
+        (name, "covers"): lambda v: v in (None, "noise", "population")
+        for name in ("released.with_ci", "release")
+    },
     "limits": lambda v: v is None or type(v).__name__ == "Auto",
     "column": lambda v: v is None or isinstance(v, (str, list, tuple, pl.Expr)),
     "name": lambda v: v is None or isinstance(v, str),
@@ -408,7 +636,10 @@ LAWFUL = {
     ("series", "on"): lambda v: v is None or isinstance(v, str),
     **dict.fromkeys(["start", "period"], lambda v: v is None or isinstance(v, (str, dt.date))),
     **dict.fromkeys(["nights", "periods"], whole),
-    **{("Caps", name): lambda v: v is None or positive(v) for name in ("release", "spender", "day", "week", "month")},
+    **{
+        ("Caps", name): lambda v: v is None or positive(v)
+        for name in ("release", "spender", "day", "week", "month")
+    },
     "amount": lambda v: v is None or v == 0 or (positive(v) and v < 1),
     "zone": lambda v: v is None or v == "UTC",
     "caps": lambda v: v is None,
@@ -422,7 +653,9 @@ LAWFUL = {
 
 
 def written():
-    """How many lines the book holds. `history` would make each of them anew, which is most of the time here."""
+    """How many lines the book holds.
+    `history` would make each of them anew, which is most of the time here.
+    """
     return len(BUDGET._book.entries())
 
 
@@ -441,7 +674,9 @@ def outcome(call, said, parameter, value, lawful):
 
 
 @pytest.mark.parametrize("every", [45, pytest.param(1, marks=pytest.mark.long)])
-def test_every_bad_value_of_every_parameter_is_refused_before_anything_is_read_or_paid(every, capsys):
+def test_every_bad_value_of_every_parameter_is_refused_before_anything_is_read_or_paid(
+    every, capsys
+):
     """Quick are two values of each parameter, others for the next parameter."""
     counted, wrong, turn = Counter(), [], 0
     for name, (call, said) in CALLS.items():
@@ -480,7 +715,8 @@ def test_a_refusal_leaves_a_ledger_as_it_was(tmp_path):
 def test_what_is_given_in_place_of_a_name_is_not_shown():
     cells = pl.DataFrame({"secret": ["canary-4711"]})
     for name, (call, said) in CALLS.items():
-        if name in ("col.is_in", "dp.when", "with_columns"):  # values of an expression are typed, and shown
+        # values of an expression are typed, and shown
+        if name in ("col.is_in", "dp.when", "with_columns"):
             continue
         for parameter in said:
             for value in (cells, cells.to_pandas(), cells["secret"], cells.to_pandas()["secret"]):

@@ -1,4 +1,6 @@
-"""Each planted bug of the audit, held against the checker: where a certificate shows it, the checker refuses it."""
+"""Each planted bug of the audit, held against the checker:
+where a certificate shows it, the checker refuses it.
+"""
 
 import polars as pl
 import pytest
@@ -33,23 +35,45 @@ PRICES = {
 }
 ONE, REPLACED = {}, {"neighbors": "replace"}
 ASKED = {
-    "counts": (lambda f: f.group_by("city", **LISTED).agg(n=dp.count(), s=dp.sum("x", (0, 5))), "ε σ", ONE),
-    "exchanged": (lambda f: f.group_by("city", **LISTED).agg(n=dp.count(), m=dp.mean("x", (0, 5))), "ε ρ", REPLACED),
+    "counts": (
+        lambda f: f.group_by("city", **LISTED).agg(n=dp.count(), s=dp.sum("x", (0, 5))),
+        "ε σ",
+        ONE,
+    ),
+    "exchanged": (
+        lambda f: f.group_by("city", **LISTED).agg(n=dp.count(), m=dp.mean("x", (0, 5))),
+        "ε ρ",
+        REPLACED,
+    ),
     "both signs": (
-        lambda f: f.group_by("city", keys=CITIES, max_groups=3, max_rows_per_group=1).agg(s=dp.sum("k", (-2, 5))),
+        lambda f: f.group_by("city", keys=CITIES, max_groups=3, max_rows_per_group=1).agg(
+            s=dp.sum("k", (-2, 5))
+        ),
         "σ ρ",
         ONE,
     ),
     "three limits": (
-        lambda f: f.group_by("city", **LISTED, max_rows=3).agg(n=dp.count(), m=dp.mean("x", (0, 5))),
+        lambda f: f.group_by("city", **LISTED, max_rows=3).agg(
+            n=dp.count(), m=dp.mean("x", (0, 5))
+        ),
         "ε δ",
         ONE,
     ),
-    "large": (lambda f: f.group_by("city", **LISTED).agg(n=dp.count(), m=dp.mean("x", (0, 5))), "large", ONE),
+    "large": (
+        lambda f: f.group_by("city", **LISTED).agg(n=dp.count(), m=dp.mean("x", (0, 5))),
+        "large",
+        ONE,
+    ),
     "moments": (lambda f: f.agg(v=dp.var("x", (0, 5), max_rows=2)), "ρ", ONE),
-    "choices": (lambda f: f.group_by("city", **LISTED).agg(q=dp.median("x", (0, 5)), m=dp.mode("yes")), "ε ρ δ σ", ONE),
+    "choices": (
+        lambda f: f.group_by("city", **LISTED).agg(q=dp.median("x", (0, 5)), m=dp.mode("yes")),
+        "ε ρ δ σ",
+        ONE,
+    ),
     "many choices": (
-        lambda f: f.group_by("city", keys=list("abcdefghij"), max_groups=9, max_rows_per_group=3).median("x", (0, 1)),
+        lambda f: f.group_by(
+            "city", keys=list("abcdefghij"), max_groups=9, max_rows_per_group=3
+        ).median("x", (0, 1)),
         "δ",
         ONE,
     ),
@@ -57,19 +81,29 @@ ASKED = {
     "tree": (lambda f: f.quantile("x", [0.1, 0.5, 0.9], (0, 5), max_rows=2), "ε δ", REPLACED),
     "found": (lambda f: f.group_by("city", max_groups=2, max_rows_per_group=2).count(), "δ σ", ONE),
     "of many units": (
-        lambda f: f.group_by("city", max_groups=2, max_rows_per_group=2, min_units=3).agg(n=dp.count_units()),
+        lambda f: f.group_by("city", max_groups=2, max_rows_per_group=2, min_units=3).agg(
+            n=dp.count_units()
+        ),
         "δ ρ",
         ONE,
     ),
     "suppressed": (
-        lambda f: f.group_by("city", max_groups=2, max_rows_per_group=2, other="rest").agg(m=dp.mean("x", (0, 5))),
+        lambda f: f.group_by("city", max_groups=2, max_rows_per_group=2, other="rest").agg(
+            m=dp.mean("x", (0, 5))
+        ),
         "δ",
         ONE,
     ),
     "keys": (lambda f: f.group_by("city").keys(), "δ", ONE),
     "margins": (
         lambda f: f.crosstab(
-            "city", "yes", keys=CELLS, margins="measured", max_groups=2, max_rows_per_group=2, max_rows=3
+            "city",
+            "yes",
+            keys=CELLS,
+            margins="measured",
+            max_groups=2,
+            max_rows_per_group=2,
+            max_rows=3,
         ),
         "ε σ",
         ONE,
@@ -84,7 +118,11 @@ ASKED = {
         "ε",
         ONE,
     ),
-    "marginals": (lambda f: f.marginals(["city", "yes"], "2-way", keys=CELLS, max_rows=3), "δ", REPLACED),
+    "marginals": (
+        lambda f: f.marginals(["city", "yes"], "2-way", keys=CELLS, max_rows=3),
+        "δ",
+        REPLACED,
+    ),
     "shared noise": (
         lambda f: f.group_by("city", keys=CITIES, max_groups=3, max_rows_per_group=1).count(),
         "ε σ ρ",
@@ -95,20 +133,32 @@ ASKED = {
         "ε",
         REPLACED,
     ),
-    "a filter": (lambda f: f.filter(dp.col("k") > 2).sum("k", (0, 6)), "ε", {"unit": dp.Rows(1), **REPLACED}),
+    "a filter": (
+        lambda f: f.filter(dp.col("k") > 2).sum("k", (0, 6)),
+        "ε",
+        {"unit": dp.Rows(1), **REPLACED},
+    ),
     "a join": (lambda f: f.join(AREAS, on="city").sum("area", (0, 3)), "ε", {"unit": dp.Rows(1)}),
     "found by rows": (lambda f: f.group_by("city").count(), "δ", {"unit": dp.Rows(5)}),
     "a batch": (lambda f: [f.count(max_rows=2), f.count_units()], "ε ρ", ONE),
     "own limits": (
-        lambda f: f.group_by("city", **LISTED).agg(n=dp.count(), m=dp.mean("x", (0, 5), max_rows=1)),
+        lambda f: f.group_by("city", **LISTED).agg(
+            n=dp.count(), m=dp.mean("x", (0, 5), max_rows=1)
+        ),
         "ε",
         ONE,
     ),
-    "the population": (lambda f: f.group_by("city", **LISTED).agg(m=dp.mean("x", (0, 5))), "ε", REPLACED),
+    "the population": (
+        lambda f: f.group_by("city", **LISTED).agg(m=dp.mean("x", (0, 5))),
+        "ε",
+        REPLACED,
+    ),
 }
 OPTIONS = {"the population": {"covers": "population"}}
 CASES = [
-    (name, price) for name, (_, prices, _) in ASKED.items() for price in prices.replace("large ε", "large").split()
+    (name, price)
+    for name, (_, prices, _) in ASKED.items()
+    for price in prices.replace("large ε", "large").split()
 ]
 
 
@@ -125,7 +175,11 @@ def certified(name, price):
     else:
         query = query._with_ci(0.9) if name == "choices" and price == "ρ" else query
         certificate = query.release(**paid, **OPTIONS.get(name, {})).certificate()
-    return {key: value for key, value in certificate.items() if key not in ("answer", "ledger", "table", "drawn")}
+    return {
+        key: value
+        for key, value in certificate.items()
+        if key not in ("answer", "ledger", "table", "drawn")
+    }
 
 
 def verdicts(honest):
@@ -149,7 +203,10 @@ def honest():
     return made
 
 
-ROOMS = tuple(f"dpframe.{room}" for room in ("plan", "theory", "release.pricing", "release.kinds", "release.batch"))
+ROOMS = tuple(
+    f"dpframe.{room}"
+    for room in ("plan", "theory", "release.pricing", "release.kinds", "release.batch")
+)
 IN_ROOMS = [plant for plant in PLANTS if _function(plant.thing).__module__.startswith(ROOMS)]
 NO_SIGN = {  # why a certificate does not show a bug of these rooms
     "what is drawn or read, which is assumed to be as the certificate says": [
@@ -202,7 +259,9 @@ UNSEEN = {name for names in NO_SIGN.values() for name in names}
 
 
 def test_the_list_is_that_of_the_plants():
-    """Other rooms read rows, draw noise, keep books and lay out tables: no certificate depends on what they do."""
+    """Other rooms read rows, draw noise, keep books and lay out tables:
+    no certificate depends on what they do.
+    """
     assert {plant.name for plant in IN_ROOMS} >= UNSEEN
     assert len(UNSEEN) == sum(map(len, NO_SIGN.values()))
 
@@ -218,4 +277,6 @@ def test_a_bug_of_another_room_does_not_change_a_certificate(honest):
     for plant in PLANTS[::9]:
         if plant not in IN_ROOMS and ".engine." in _function(plant.thing).__module__:
             with changed(plant.thing, plant.old, plant.new):
-                assert set(verdicts({case: honest[case] for case in [*honest][:3]}).values()) <= {"EngineError"}
+                assert set(verdicts({case: honest[case] for case in [*honest][:3]}).values()) <= {
+                    "EngineError"
+                }

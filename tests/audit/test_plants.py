@@ -1,4 +1,6 @@
-"""Planted bugs: 18 that other libraries shipped and more of our own. Each must be caught, and by nothing else."""
+"""Planted bugs: 18 that other libraries shipped and more of our own.
+Each must be caught, and by nothing else.
+"""
 
 from __future__ import annotations
 
@@ -125,7 +127,9 @@ def claims_broken(chain=(), form="listed", limits=LIMITS[0], unit=UNIT, relation
 
 def protected(table, budget=None, **said):
     said.setdefault("unit", "u")
-    return dp.protect(pl.DataFrame(table), budget=budget or dp.Budget(epsilon=1e6, delta=0.5), **said)
+    return dp.protect(
+        pl.DataFrame(table), budget=budget or dp.Budget(epsilon=1e6, delta=0.5), **said
+    )
 
 
 def exact(query, salt=1):
@@ -134,16 +138,22 @@ def exact(query, salt=1):
 
 
 def influences_without_noise():
-    """Of no rows the squared influences are 0, and their noise of ε = 1/13 is not, but with probability 1e-9."""
+    """Of no rows the squared influences are 0, and their noise of ε = 1/13 is
+    not, but with probability 1e-9.
+    """
     bounds = {"x": (0, 1), "y": (0, 1)}
     rows = pl.DataFrame(schema={"u": pl.Int64, "x": pl.Float64, "y": pl.Float64})
     frame = protected(rows)
-    out = frame.agg(r=dp.corr("x", "y", bounds=bounds), max_rows=2).release(epsilon=1.0, covers="population")
+    out = frame.agg(r=dp.corr("x", "y", bounds=bounds), max_rows=2).release(
+        epsilon=1.0, covers="population"
+    )
     return bool(out._numbers.parts["r.influence"][0] == 0)
 
 
 def products_without_noise():
-    """Of no rows the products are 0, and their noise of ε = 1/19 is not, but with probability 1e-9."""
+    """Of no rows the products are 0, and their noise of ε = 1/19 is
+    not, but with probability 1e-9.
+    """
     rows = pl.DataFrame(schema={"u": pl.Int64, "g": pl.String, "x": pl.Float64})
     frame = protected(rows).group_by("g", keys=["a", "b"], max_groups=2, max_rows=2)
     out = frame.agg(m=dp.mean("x", bounds=(0, 1))).release(epsilon=1.0, covers="population")
@@ -151,7 +161,9 @@ def products_without_noise():
 
 
 def narrowing_costs_more_than_its_share():
-    """The prices of both histograms for narrower bounds add up to more than is left beside the answer."""
+    """The prices of both histograms for narrower bounds add up to more
+    than is left beside the answer.
+    """
     ask = (
         protected(pl.DataFrame({"u": [1, 2], "x": [1.0, 2.0], "y": [2.0, 3.0]}))
         .ols(y="y", x="x", bounds={"x": (0, 9), "y": (0, 9)}, max_rows=1, narrow=True)
@@ -171,16 +183,22 @@ def raises(error, call):
 
 
 def keys_kept_too_often():
-    """One unit alone in a group: the group may be released with probability δ at most, here 0.01."""
+    """One unit alone in a group: the group may be released with
+    probability δ at most, here 0.01.
+    """
     groups = 30_000
     frame = protected({"u": range(groups), "g": range(groups), "x": [1.0] * groups})
-    asked_for = frame.group_by("g", max_groups=1, max_rows_per_group=3).agg(n=dp.count_units(), s=dp.sum("x", (0, 1)))
+    asked_for = frame.group_by("g", max_groups=1, max_rows_per_group=3).agg(
+        n=dp.count_units(), s=dp.sum("x", (0, 1))
+    )
     found = asked_for.release(epsilon=2.0, delta=0.01, noise="gaussian").table.height
     return at_least(found, groups, 1e-9) > 0.01
 
 
 def failed_conversions_count():
-    """-1 has no place among unsigned integers. Held for one, it is counted; the claim is of rows then, and true."""
+    """-1 has no place among unsigned integers.
+    Held for one, it is counted; the claim is of rows then, and true.
+    """
     frame = dp.protect(pl.DataFrame({"v": [-1.0, 3.0]}), unit=dp.Rows(1), neighbors="replace")
     return exact(frame.fill_null("v", 0).cast("v", "uint8").count("v")) != [[1]]
 
@@ -217,7 +235,9 @@ def what_is_declared_holds_against_what_is_typed():
 
 
 def under_policy(**limits):
-    """One unit with nine rows beyond the bounds, in a group that is not listed, under a policy file."""
+    """One unit with nine rows beyond the bounds, in a group that is
+    not listed, under a policy file.
+    """
     rows = {"u": [1] * 9, "g": ["z"] * 9, "v": [99.0] * 9, "i": [99] * 9}
     return governed(protected(rows), {"max_rows": 2, "max_groups": 1, **limits})
 
@@ -277,10 +297,14 @@ def old_bounds_reach_new_values():
 
 
 def groups_are_lost(*by):
-    """Listed combinations of keys take another way than listed keys of one column: the steps of `lowest`."""
+    """Listed combinations of keys take another way than listed keys of one
+    column: the steps of `lowest`.
+    """
     rows = {"u": [1, 1, 1, 2], "g": ["a", "b", "c", "a"], "h": ["x"] * 4}
     keys = ["a", "b", "c"]
-    query = protected(rows).group_by("g", *by, keys=[(key, "x") for key in keys] if by else keys, max_groups=2)
+    query = protected(rows).group_by(
+        "g", *by, keys=[(key, "x") for key in keys] if by else keys, max_groups=2
+    )
     return any(sum(exact(query.count_units(), salt)[0]) != 3 for salt in range(20))
 
 
@@ -291,7 +315,9 @@ def everybody_keeps_the_same_groups():
 
 
 def groups_of_a_column_are_found():
-    """A unit is in one group by the limits of the question, so it brings one group that may be released."""
+    """A unit is in one group by the limits of the question, so it brings
+    one group that may be released.
+    """
     frame = protected({"u": [1] * 5, "g": list("abcde")}).group_by("g", max_groups=1)
     query = frame.agg(k=dp.count_units(), n=dp.count(max_groups=5, max_rows_per_group=1))
     return engine.totals(query._question, 1).keys.height > 1
@@ -300,7 +326,13 @@ def groups_of_a_column_are_found():
 def keys_follow_the_rows():
     def order(names):
         frame = protected({"u": range(300), "g": names * 100})
-        return frame.group_by("g", max_groups=1).count_units().release(epsilon=50, delta=0.1).table["g"].to_list()
+        return (
+            frame.group_by("g", max_groups=1)
+            .count_units()
+            .release(epsilon=50, delta=0.1)
+            .table["g"]
+            .to_list()
+        )
 
     shown = [order(names) for names in (["a", "b", "c"], ["c", "b", "a"], ["b", "c", "a"])]
     return any(names != sorted(names) for names in shown)
@@ -319,9 +351,13 @@ def a_rate_is_not_centred():
 def the_median_of_one_to_five_may_be_four():
     measure = type("M", (), {"rank": Fraction(1, 2), "fraction": 0})()
     choices._prior.cache_clear()
-    scores = choices.rank_scores(measure, np.array([[0, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0]]), Fraction(1000))
+    scores = choices.rank_scores(
+        measure, np.array([[0, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0]]), Fraction(1000)
+    )
     choices._prior.cache_clear()
-    less_than_a_unit = any(place for place, _ in ranks.rank_prior(Fraction(1, 2), 11, Fraction(1000)))
+    less_than_a_unit = any(
+        place for place, _ in ranks.rank_prior(Fraction(1, 2), 11, Fraction(1000))
+    )
     return less_than_a_unit or np.flatnonzero(scores[0] == scores.max()).tolist() != [3]
 
 
@@ -332,18 +368,24 @@ def a_value_is_not_up_to_itself():
 
 
 def a_row_moves_scores_by_more_than_it_pays_for():
-    """Scores of groups of 0 to 40 rows, and with one more, beside `rank_terms`, in a list of many candidates."""
+    """Scores of groups of 0 to 40 rows, and with one more, beside
+    `rank_terms`, in a list of many candidates.
+    """
     for rank in (Fraction(1), Fraction(1, 2)):
         measure = type("M", (), {"rank": rank, "fraction": 0, "candidates": None})()
         sizes = np.arange(40)[:, None]
-        scores = choices.rank_scores(measure, np.hstack([sizes, np.zeros((40, 7), int)]), Fraction(1, 1000))
+        scores = choices.rank_scores(
+            measure, np.hstack([sizes, np.zeros((40, 7), int)]), Fraction(1, 1000)
+        )
         if np.abs(np.diff(scores, axis=0)).max() > ranks.rank_terms(rank)[0]:
             return True
     return False
 
 
 def where_runs_begin_is_told():
-    """The exponential mechanism in a group without rows, and in one of a row: the chance of that row's own value."""
+    """The exponential mechanism in a group without rows, and in one of a row:
+    the chance of that row's own value.
+    """
     between = grid.Candidates.between(columns.Bounds(0, 20_000), whole=True)
     measure = type("M", (), {"rank": Fraction(1, 2), "fraction": 0, "candidates": between})()
     chances, edges, own = [], choices._edges(between.count), 11_111
@@ -371,16 +413,24 @@ def large_sums_wrap():
 
 
 def epsilon_does_not_add_up():
-    """The parts of a mean and of a count, at the scales that are drawn, cost more than is charged."""
+    """The parts of a mean and of a count, at the scales that are
+    drawn, cost more than is charged.
+    """
     frame = protected({"u": [1], "x": [1.0], "g": ["a"]})
-    query = frame.group_by("g", keys=["a", "b", "c"], max_groups=2, max_rows_per_group=3, max_rows=5).agg(
-        m=dp.mean("x", (0, 5)), s=dp.sum("x", (1, 2)), middle=dp.median("x", (0, 1)), most=dp.max("x", (0, 1))
+    query = frame.group_by(
+        "g", keys=["a", "b", "c"], max_groups=2, max_rows_per_group=3, max_rows=5
+    ).agg(
+        m=dp.mean("x", (0, 5)),
+        s=dp.sum("x", (1, 2)),
+        middle=dp.median("x", (0, 1)),
+        most=dp.max("x", (0, 1)),
     )
     plan = noise_plan(query._question, Price(Fraction(1), Fraction(0)), "laplace")
     spent = Fraction(0)
     for drawn in plan.noises:
         bound, scale = drawn.allotment.total.sensitivity, Fraction(drawn.scale)
-        if drawn.label == "paired_laplace":  # two of 2·l1 at twice the scale, on the sum and the count together
+        # two of 2·l1 at twice the scale, on the sum and the count together
+        if drawn.label == "paired_laplace":
             l1 = drawn.mechanism.joint or bound.exact_l1
             spent += l1 / scale if drawn.allotment.beside is not None else 0
         elif drawn.label == "joint_laplace":  # it follows from the pair
@@ -394,11 +444,16 @@ def epsilon_does_not_add_up():
 
 
 def choices_in_rho_do_not_add_up():
-    """Choices by the exponential mechanism, at the rates that are drawn, cost more than the ρ or the (ε, δ) charged."""
+    """Choices by the exponential mechanism, at the rates that are drawn, cost more
+    than the ρ or the (ε, δ) charged.
+    """
     frame = protected({"u": [1], "x": ["a"], "y": [1.0], "g": ["a"]})
     groups = frame.group_by("g", keys=list("abcdefghij"), max_groups=9, max_rows_per_group=3)
     delta = Fraction(1, 10**6)
-    for query in (groups.median("y", (0, 1))._with_ci(0.9), groups.top_k("x", 2, keys=["a", "b", "c"])):
+    for query in (
+        groups.median("y", (0, 1))._with_ci(0.9),
+        groups.top_k("x", 2, keys=["a", "b", "c"]),
+    ):
         for in_rho in (True, False):
             plan = (
                 priced(query._question, "rho", rho=0.1)
@@ -408,8 +463,11 @@ def choices_in_rho_do_not_add_up():
             (drawn,) = plan.noises
             assert drawn.label == "exponential"
             measure, scale = drawn.allotment.total, Fraction(drawn.scale)
-            change, per_row = (Fraction(1, 2), 1) if measure.rank is None else ranks.rank_terms(measure.rank)
-            spent = 2 * (2 * change / (per_row * scale)) ** 2 * measure.sensitivity.l2_squared / 8  # two choices
+            change, per_row = (
+                (Fraction(1, 2), 1) if measure.rank is None else ranks.rank_terms(measure.rank)
+            )
+            # two choices
+            spent = 2 * (2 * change / (per_row * scale)) ** 2 * measure.sensitivity.l2_squared / 8
             if spent > Fraction(1, 10) if in_rho else privacy.zcdp_to_epsilon(spent, delta) > 1:
                 return True
     return False
@@ -481,7 +539,9 @@ def choices_cost_more():
 
 
 def spent_by_threads():
-    """Eight threads spend at the same time: each, once it has read, waits until all have done so, if they can."""
+    """Eight threads spend at the same time: each, once it has read, waits until
+    all have done so, if they can.
+    """
     budget = dp.Budget(epsilon=1.0)
     frame = protected({"u": [1, 2]}, budget=budget)
     adding, granted, everyone = budget._accountant.total, [], threading.Barrier(8)
@@ -512,7 +572,9 @@ def spent_by_threads():
 def charged(budget):
     """Whether a charge is accepted."""
     price = Loss.charged(Fraction(1, 10), Fraction(0))
-    return not raises(DpFrameError, lambda: budget.charge(price, "unit 'id', add-remove", "count()"))
+    return not raises(
+        DpFrameError, lambda: budget.charge(price, "unit 'id', add-remove", "count()")
+    )
 
 
 def a_real_ledger_pays_under_fixed_noise():
@@ -532,7 +594,10 @@ def an_old_copy_is_adopted_in_silence():
         ledger = dp.Ledger(f"{folder}/a.sqlite")
         ledger.budget("visits", epsilon=1)
         ledger.backup(f"{folder}/b.sqlite")
-        return not raises(DpFrameError, lambda: dp.Ledger.adopt(f"{folder}/b.sqlite", by="Ada", why="the disk broke"))
+        return not raises(
+            DpFrameError,
+            lambda: dp.Ledger.adopt(f"{folder}/b.sqlite", by="Ada", why="the disk broke"),
+        )
 
 
 def a_ledger_is_read_before_it_is_locked():
@@ -555,11 +620,17 @@ def a_refusal_spends():
     budget = dp.Budget(epsilon=1.0)
     frame = protected({"u": [1, 2]}, budget=budget)
     refused = raises(BudgetError, lambda: frame.count_units().release(epsilon=2.0))
-    return not refused or budget.spent.epsilon != 0 or raises(BudgetError, lambda: frame.count_units().release(1.0))
+    return (
+        not refused
+        or budget.spent.epsilon != 0
+        or raises(BudgetError, lambda: frame.count_units().release(1.0))
+    )
 
 
 def charged_less_than_the_price():
-    """A price that no account holds exactly is rounded: the noise is that of the price, so the charge is no less."""
+    """A price that no account holds exactly is rounded:
+    the noise is that of the price, so the charge is no less.
+    """
     budget, price = dp.Budget(epsilon=1.0), Fraction(1, 1009)
     protected({"u": [1, 2]}, budget=budget).count_units().release(epsilon=price)
     return budget.spent.exact_epsilon < price
@@ -571,7 +642,9 @@ def a_strict_cast(budget, word):
 
 
 def a_cell_is_asked_for_again_and_again():
-    """Each release that fails on one person's cell tells a bit of it for 1e-9; the third is refused."""
+    """Each release that fails on one person's cell tells a bit of it
+    for 1e-9; the third is refused.
+    """
     budget = dp.Budget(epsilon=1.0)
     for _ in range(2):
         raises(EngineError, lambda: a_strict_cast(budget, "x").release(epsilon=1e-9))
@@ -579,13 +652,17 @@ def a_cell_is_asked_for_again_and_again():
 
 
 def negative_prices_are_taken():
-    return not raises(DpFrameError, lambda: protected({"u": [1]}).count_units().release(epsilon=-1.0))
+    return not raises(
+        DpFrameError, lambda: protected({"u": [1]}).count_units().release(epsilon=-1.0)
+    )
 
 
 def tenths_do_not_add_up():
     budget = dp.Budget(epsilon=1.0)
     frame = protected({"u": [1]}, budget=budget)
-    return raises(BudgetError, lambda: [frame.count_units().release(epsilon=0.1) for _ in range(10)])
+    return raises(
+        BudgetError, lambda: [frame.count_units().release(epsilon=0.1) for _ in range(10)]
+    )
 
 
 def paid_for_what_cannot_run():
@@ -594,7 +671,9 @@ def paid_for_what_cannot_run():
     real = compiler.lower
     compiler.lower = lambda *args, **said: 1 / 0
     try:
-        failed = raises(EngineError, lambda: frame.sum("x", (0, 1), max_rows=1).release(epsilon=0.5))
+        failed = raises(
+            EngineError, lambda: frame.sum("x", (0, 1), max_rows=1).release(epsilon=0.5)
+        )
     finally:
         compiler.lower = real
     return not failed or budget.spent.epsilon != 0
@@ -621,7 +700,9 @@ def keys_take_the_delta_of_noise():
     budget, part = dp.Budget(epsilon=1.0, delta=1e-6), Fraction(1, 1000)
     first, keys = Loss.charged(part, Fraction(0)), Loss.charged(part, Fraction(1, 2 * 10**6))
     budget.charge(first, "unit 'u', add-remove", "count()")
-    return not raises(BudgetError, lambda: budget.charge(keys, "unit 'u', add-remove", "found keys"))
+    return not raises(
+        BudgetError, lambda: budget.charge(keys, "unit 'u', add-remove", "found keys")
+    )
 
 
 def more_is_spent_where_parts_move(*events):
@@ -630,7 +711,8 @@ def more_is_spent_where_parts_move(*events):
     bo, ana = (budget.allocate(name=name, epsilon=1) for name in ("bo", "ana"))
     pays = {"bo pays": bo, "ana pays": ana, "the budget pays": budget}
     calls = {
-        name: lambda purse=purse: purse.charge(price, "unit 'u', add-remove", "count()") for name, purse in pays.items()
+        name: lambda purse=purse: purse.charge(price, "unit 'u', add-remove", "count()")
+        for name, purse in pays.items()
     }
     calls |= {"bo closes": bo.close, "bo gives": lambda: bo.transfer(ana, 1)}
     accepted = [event for event in events if not raises(DpFrameError, calls[event])]
@@ -659,7 +741,9 @@ def two_sums_begin_with_all_of_the_limit():
 
 def randomized_response_is_worse_than_its_mu():
     chance = 1 / (1 + math.exp(-1))
-    return chance - math.exp(0.5) * (1 - chance) > gaussian_delta(0.5, math.sqrt(float(pure_to_gdp(Fraction(1)))))
+    return chance - math.exp(0.5) * (1 - chance) > gaussian_delta(
+        0.5, math.sqrt(float(pure_to_gdp(Fraction(1))))
+    )
 
 
 def charged_wrongly():
@@ -677,15 +761,24 @@ def read_before_it_is_paid():
 
 def ties_keep_more():
     with pytest.MonkeyPatch.context() as patch:
-        hashed_by(patch, lambda f, columns, salt, into: f.with_columns(nw.lit(7).cast(nw.UInt64).alias(into)))
+        hashed_by(
+            patch,
+            lambda f, columns, salt, into: f.with_columns(nw.lit(7).cast(nw.UInt64).alias(into)),
+        )
         return claims_broken(limits=LIMITS[1])
 
 
 def noise_is_somebody():
     frame = dp.protect(pl.DataFrame({"u": [1], "x": [5.0]}).clear(), unit="u")
-    ask, price = frame.mean("x", bounds=dp.Auto(), max_rows=1)._question, Price(Fraction(1, 10), Fraction(0))
+    ask, price = (
+        frame.mean("x", bounds=dp.Auto(), max_rows=1)._question,
+        Price(Fraction(1, 10), Fraction(0)),
+    )
     column, bounds = ask.table.columns["x"], columns.Bounds(0, 1)
-    return sum(clipping._most_inside(ask, column, price, bounds, None, Seen()) for _ in range(200)) > 20
+    return (
+        sum(clipping._most_inside(ask, column, price, bounds, None, Seen()) for _ in range(200))
+        > 20
+    )
 
 
 def nobody_counts():
@@ -712,11 +805,16 @@ def units_are_mixed_up():
     budget = dp.Budget(epsilon=1.0)
     protected({"u": [1], "w": [1]}, budget=budget).count_units().release(epsilon=0.1)
     table = {"u": [1], "w": [1]}
-    return not raises(BudgetError, lambda: protected(table, budget=budget, unit="w").count_units().release(epsilon=0.1))
+    return not raises(
+        BudgetError,
+        lambda: protected(table, budget=budget, unit="w").count_units().release(epsilon=0.1),
+    )
 
 
 def caps_are_exceeded(spends):
-    """A day, a spender and a release each have a cap; `spends` are days, prices and spenders, the last one too many."""
+    """A day, a spender and a release each have a cap;
+    `spends` are days, prices and spenders, the last one too many.
+    """
     budget = dp.Budget(epsilon=9.0, caps={"day": 1, "spender": 1.5, "release": 0.75})
     real = account.now
     try:
@@ -789,12 +887,16 @@ def scales_round_down():
 
 
 def more_is_told(question, terms="epsilon", relation="add-remove", pairs=6):
-    """Given the same answers, two neighbours show something else, or the answers cost more than was charged."""
+    """Given the same answers, two neighbours show something else, or the
+    answers cost more than was charged.
+    """
     return raises(AssertionError, lambda: held(question, terms, relation, pairs))
 
 
 def numbers_of_both_signs_share_noise():
-    """One unit raises a group and lowers another. Noise that hides units with numbers of one sign costs it more."""
+    """One unit raises a group and lowers another.
+    Noise that hides units with numbers of one sign costs it more.
+    """
     unit = heavy(7, [0], "b", 1, 1) + heavy(7, [1], "b", -1, 1)
 
     def ask(frame, price):
@@ -818,16 +920,28 @@ def own_noise_is_too_small():
 
 
 def windows_are_too_short():
-    """How often window noise in two groups is 0, of 2,000 draws: off by 6 deviations once in 1e7 or rarer."""
-    law = 1 / sum(math.exp(-(max(0, a, b) + max(0, -a, -b)) / 0.8) for a in range(-25, 26) for b in range(-25, 26))
+    """How often window noise in two groups is 0, of 2,000 draws:
+    off by 6 deviations once in 1e7 or rarer.
+    """
+    law = 1 / sum(
+        math.exp(-(max(0, a, b) + max(0, -a, -b)) / 0.8)
+        for a in range(-25, 26)
+        for b in range(-25, 26)
+    )
     zeros = sum(not window_noise(0.8, 2).any() for _ in range(2000))
     return abs(zeros - 2000 * law) > 6 * math.sqrt(2000 * law)
 
 
 def limits_of_their_own():
-    """A column with limits of its own has rows of its own, and must not share a noise with others."""
+    """A column with limits of its own has rows of its own, and must
+    not share a noise with others.
+    """
     frame = protected({"u": [1], "x": [1.0], "g": ["a"]})
-    own = {"a": dp.sum("x", (0, 4), max_rows_per_group=2), "b": dp.sum("x", (0, 4)), "c": dp.count()}
+    own = {
+        "a": dp.sum("x", (0, 4), max_rows_per_group=2),
+        "b": dp.sum("x", (0, 4)),
+        "c": dp.count(),
+    }
     query = frame.group_by("g", keys=["a", "b"], max_groups=1, max_rows_per_group=1).agg(**own)
     plan = noise_plan(query._question, Price(Fraction(1), Fraction(0)))
     own, *shared = plan.noises
@@ -836,19 +950,28 @@ def limits_of_their_own():
 
 def cubes_are_too_short():
     """As `windows_are_too_short`, of cube noise on two totals."""
-    law = 1 / sum(math.exp(-max(abs(a), abs(b)) / 0.8) for a in range(-30, 31) for b in range(-30, 31))
+    law = 1 / sum(
+        math.exp(-max(abs(a), abs(b)) / 0.8) for a in range(-30, 31) for b in range(-30, 31)
+    )
     zeros = sum(not vector.any() for vector in cube_noises(0.8, 2, 2000))
     return abs(zeros - 2000 * law) > 6 * math.sqrt(2000 * law)
 
 
 def a_choice_of_tables_costs_more():
-    """One unit moves one score up and one down, each by the weight of its table, and that costs more than is paid."""
+    """One unit moves one score up and one down, each by the weight of its table,
+    and that costs more than is paid.
+    """
     settings = table_rounds.RoundSettings()
-    model = SimpleNamespace(settings=settings, rows=40.0, table=lambda _: np.full((2, 2), 0.25), doubt=lambda _: 0.0)
+    model = SimpleNamespace(
+        settings=settings, rows=40.0, table=lambda _: np.full((2, 2), 0.25), doubt=lambda _: 0.0
+    )
     weights, scores, purses = {(0, 1): 3, (0, 2): 3}, [], []
     chosen = lambda self, s, rate: scores.append((s[0].astype(object), rate)) or np.array([0])  # noqa: E731
     for away in (0, 1):
-        first, second = (np.array([[20 - (place == 0) * away, 20], [5, 5 - (place == 1) * away]]) for place in (0, 1))
+        first, second = (
+            np.array([[20 - (place == 0) * away, 20], [5, 5 - (place == 1) * away]])
+            for place in (0, 1)
+        )
         tables = {(0, 1): first, (0, 2): second}
         purses.append(table_rounds._Purse(Fraction(1)))
         exact = table_rounds.Exact(tables.__getitem__, 0, 1, 1)
@@ -871,9 +994,13 @@ def texts_that_are_none_are_held(form=lambda table: table):
 
 
 def nulls_of_texts_that_are_none_are_kept():
-    """What Arrow hands over is looked at byte by byte, since a kernel of texts would end the process."""
+    """What Arrow hands over is looked at byte by byte, since a kernel
+    of texts would end the process.
+    """
     offsets = pa.py_buffer(np.array([0, 2], np.int64).tobytes())
-    nulls = pa.Array.from_buffers(pa.large_string(), 1, [pa.py_buffer(b"\0"), offsets, pa.py_buffer(b"\xff\xff")])
+    nulls = pa.Array.from_buffers(
+        pa.large_string(), 1, [pa.py_buffer(b"\0"), offsets, pa.py_buffer(b"\xff\xff")]
+    )
     column = on_polars.unicode(pl.Series(pl.from_arrow(nulls)))
     (chunk,) = column.to_frame("g").to_arrow(compat_level=pl.CompatLevel.newest()).column(0).chunks
     return b"\xff" in chunk.buffers()[1].to_pybytes()
@@ -886,7 +1013,12 @@ def numbers_beyond_the_floats_are_one():
 
 def the_sign_of_zero_is_released():
     frame = protected({"u": list(range(300)), "x": [-0.0] + [0.0] * 299})
-    keys = frame.group_by("x", max_groups=1, max_rows_per_group=1).count().release(epsilon=100, delta=1e-3).table["x"]
+    keys = (
+        frame.group_by("x", max_groups=1, max_rows_per_group=1)
+        .count()
+        .release(epsilon=100, delta=1e-3)
+        .table["x"]
+    )
     return [math.copysign(1, key) for key in keys] == [-1.0]
 
 
@@ -925,7 +1057,9 @@ def a_code_without_a_value_fails_in_datafusion():
     codes = pa.DictionaryArray.from_arrays(pa.array([0, 5], pa.int8()), pa.array(["a"]), safe=False)
     session = datafusion.SessionContext()
     name = stored_in_datafusion(session, pa.table({"u": [1, 2], "s": codes}))
-    query = dp.protect(ibis.datafusion.connect(session).table(name), unit="u").count("s", max_rows=1)
+    query = dp.protect(ibis.datafusion.connect(session).table(name), unit="u").count(
+        "s", max_rows=1
+    )
     try:
         return exact(query) != [[2**20]]
     except EngineError:
@@ -935,12 +1069,15 @@ def a_code_without_a_value_fails_in_datafusion():
 def a_table_of_another_question_is_shown():
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "study.sqlite"
-        frame = dp.protect(pl.DataFrame({"u": [1]}), unit="u", budget=dp.Ledger(path).budget("visits", epsilon=9))
+        frame = dp.protect(
+            pl.DataFrame({"u": [1]}), unit="u", budget=dp.Ledger(path).budget("visits", epsilon=9)
+        )
         for name, query in (("people", frame.count_units()), ("rows", frame.count(max_rows=1))):
             query.release(epsilon=1, name=name)
         connection = sqlite3.connect(path)
         connection.execute(
-            "UPDATE dpframe_data SET data = (SELECT data FROM dpframe_data ORDER BY number DESC LIMIT 1)"
+            "UPDATE dpframe_data SET data = (SELECT data FROM dpframe_data ORDER BY number DESC "
+            "LIMIT 1)"
         )
         connection.commit()
         connection.close()
@@ -952,13 +1089,17 @@ def a_table_of_another_question_is_shown():
 
 
 def opened_after(*changes, witness=None, charged=True):
-    """Whether a ledger with a paid release is opened and charged again, or read, after SQL that changes its file."""
+    """Whether a ledger with a paid release is opened and charged again, or read,
+    after SQL that changes its file.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ledger" / "study.sqlite"
         path.parent.mkdir()
         seen = None if witness is None else Path(folder) / witness
         price = Loss(Fraction(1, 10), Fraction(0))
-        dp.Ledger(path, witness=seen).budget("b", epsilon=1).charge(price, "unit 'u', add-remove", "count()")
+        dp.Ledger(path, witness=seen).budget("b", epsilon=1).charge(
+            price, "unit 'u', add-remove", "count()"
+        )
         connection = sqlite3.connect(path, isolation_level=None)
         for change in changes:
             connection.execute(change)
@@ -968,7 +1109,11 @@ def opened_after(*changes, witness=None, charged=True):
 
         def asked():
             budget = dp.Ledger(path, witness=seen).budget("b", epsilon=1)
-            return budget.charge(price, "unit 'u', add-remove", "sum()") if charged else budget.remaining
+            return (
+                budget.charge(price, "unit 'u', add-remove", "sum()")
+                if charged
+                else budget.remaining
+            )
 
         return not raises(BudgetError, asked)
 
@@ -977,11 +1122,15 @@ def a_budget_of_the_same_looks():
     with tempfile.TemporaryDirectory() as folder:
         ledger = dp.Ledger(f"{folder}/study.sqlite")
         ledger.budget("visits", epsilon=1)
-        return not raises(DpFrameError, lambda: ledger.budget("visits\N{ZERO WIDTH SPACE}", epsilon=1, create=True))
+        return not raises(
+            DpFrameError,
+            lambda: ledger.budget("visits\N{ZERO WIDTH SPACE}", epsilon=1, create=True),
+        )
 
 
 def days_of_one_engine_alone_are_units():
-    days = pl.DataFrame({"u": pl.Series([0, 2932897], dtype=pl.Int32).cast(pl.Date)})  # 1970, and 10000
+    # 1970, and 10000
+    days = pl.DataFrame({"u": pl.Series([0, 2932897], dtype=pl.Int32).cast(pl.Date)})
     relation = duckdb.sql("SELECT DATE '1970-01-01' + n AS u FROM (VALUES (0), (2932897)) AS v(n)")
     other = ibis.sqlite.connect()
     for day in ("1970-01-01", "10000-01-01"):
@@ -997,7 +1146,10 @@ def a_sum_of_the_users_own_fails():
     connection.raw_sql("CREATE TABLE t AS SELECT 1 AS u, 2 AS i FROM range(4)")
     rows = connection.table("t")
     frame = dp.protect(rows.group_by("u").agg(z=rows.i.sum()), unit="u")
-    return raises(DpFrameError, lambda: exact(frame.histogram("z", keys=[8], max_groups=1, max_rows_per_group=2)))
+    return raises(
+        DpFrameError,
+        lambda: exact(frame.histogram("z", keys=[8], max_groups=1, max_rows_per_group=2)),
+    )
 
 
 def a_threshold_is_below_the_worst_spread():
@@ -1011,7 +1163,9 @@ def levels_of_a_tree_do_not_add_up():
     """The scales of the noise that a tree draws, beside the ε that is charged."""
     frame, drawn = protected({"u": [1, 2], "n": [1, 3]}), []
     real = mechanisms.rounded_laplace
-    mechanisms.rounded_laplace = lambda scale, size: drawn.append(Fraction(scale)) or real(scale, size)
+    mechanisms.rounded_laplace = lambda scale, size: (
+        drawn.append(Fraction(scale)) or real(scale, size)
+    )
     try:
         query = frame.quantile("n", [0.2, 0.5, 0.8], (0, 99), max_rows=1)
         query.release(epsilon=1.0)
@@ -1024,16 +1178,25 @@ def levels_of_a_tree_do_not_add_up():
 def blocks_move_by_more_than_claimed():
     """Under replace, one row leaves a place and another enters a second place of the only group."""
     frames = [
-        dp.protect(pl.DataFrame({"u": [1], "n": [n]}), unit="u", neighbors="replace", budget=dp.Budget(epsilon=1.0))
+        dp.protect(
+            pl.DataFrame({"u": [1], "n": [n]}),
+            unit="u",
+            neighbors="replace",
+            budget=dp.Budget(epsilon=1.0),
+        )
         for n in (0, 9)
     ]
     queries = [frame.cdf("n", [5], (0, 9), max_rows=1) for frame in frames]
     here, there = (np.array(exact(query)[0]) for query in queries)
-    return np.abs(here - there).sum() > queries[0]._question.allotments[0].total.sensitivity.exact_l1
+    return (
+        np.abs(here - there).sum() > queries[0]._question.allotments[0].total.sensitivity.exact_l1
+    )
 
 
 def quantiles_end_at_64_bits():
-    """Of a hundred people with 2^64 - 1, the median is in the upper half of the numbers that are asked about."""
+    """Of a hundred people with 2^64 - 1, the median is in the upper half of
+    the numbers that are asked about.
+    """
     frame = protected({"u": range(100), "x": pl.Series([2**64 - 1] * 100, dtype=pl.UInt64)})
     released = frame.median("x", bounds=(2**63, 2**64 - 1), max_rows=1).release(epsilon=100)
     return float(released) < 1.5 * 2.0**63
@@ -1042,9 +1205,15 @@ def quantiles_end_at_64_bits():
 def random_rows_exceed_a_claim():
     """A view with random numbers is another table wherever it stands in a query."""
     connection = duckdb.connect()
-    connection.execute("CREATE VIEW v AS SELECT 1 AS u, CAST(floor(random() * 20) AS INT) AS g FROM range(200)")
-    frame = dp.protect(connection.table("v").select("u, g, CAST(random() * 100 AS INT) AS x"), unit="u")
-    groups = frame.group_by("g", keys=list(range(20)), max_groups=2, max_rows_per_group=1, max_rows=2)
+    connection.execute(
+        "CREATE VIEW v AS SELECT 1 AS u, CAST(floor(random() * 20) AS INT) AS g FROM range(200)"
+    )
+    frame = dp.protect(
+        connection.table("v").select("u, g, CAST(random() * 100 AS INT) AS x"), unit="u"
+    )
+    groups = frame.group_by(
+        "g", keys=list(range(20)), max_groups=2, max_rows_per_group=1, max_rows=2
+    )
     query = groups.agg(m=dp.median("x", (0, 100)))
     most = query._question.allotments[0].total.sensitivity.exact_l1
     return any(sum(exact(query, salt)[0]) > most for salt in range(1, 21))
@@ -1067,7 +1236,9 @@ class _Interrupting:
 
 def objects_stop_a_release():
     rows = pd.DataFrame({"u": [1, 2], "g": pd.Series(["a", _Interrupting()], dtype=object)})
-    return raises(KeyboardInterrupt, lambda: exact(dp.protect(rows, unit="u").n_unique("g", max_rows=1)))
+    return raises(
+        KeyboardInterrupt, lambda: exact(dp.protect(rows, unit="u").n_unique("g", max_rows=1))
+    )
 
 
 def a_cell_decides_how_another_is_read():
@@ -1077,11 +1248,15 @@ def a_cell_decides_how_another_is_read():
 
 
 def a_partition_without_a_column_fails():
-    return raises(BaseException, lambda: partition_of(pd.DataFrame({"x": [1]}), {"u": np.dtype("int64")}))
+    return raises(
+        BaseException, lambda: partition_of(pd.DataFrame({"x": [1]}), {"u": np.dtype("int64")})
+    )
 
 
 def tracebacks_hold_rows(place=pl.LazyFrame, name="collect"):
-    """Whether an interrupt that comes when rows are read has them, or their totals, in its traceback."""
+    """Whether an interrupt that comes when rows are read has them, or
+    their totals, in its traceback.
+    """
     real, held = getattr(place, name), []
 
     def interrupted(*args, **named):
@@ -1090,7 +1265,11 @@ def tracebacks_hold_rows(place=pl.LazyFrame, name="collect"):
             raise KeyboardInterrupt
         return held[-1][1]
 
-    query = protected({"u": [1, 2], "x": [1.0, 2.0]}).group_by("x", keys=[1.0, 2.0], max_groups=1).count_units()
+    query = (
+        protected({"u": [1, 2], "x": [1.0, 2.0]})
+        .group_by("x", keys=[1.0, 2.0], max_groups=1)
+        .count_units()
+    )
     setattr(place, name, interrupted)
     try:
         query.release(epsilon=1.0)
@@ -1107,12 +1286,16 @@ def tracebacks_hold_rows(place=pl.LazyFrame, name="collect"):
 
 
 def nan_of_a_file_is_a_number():
-    """Whether DuckDB, or Ibis on it, counts NaN of a file whose statistics speak of numbers alone."""
+    """Whether DuckDB, or Ibis on it, counts NaN of a file whose
+    statistics speak of numbers alone.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/t.parquet"
         pl.DataFrame({"x": [1.0, math.nan, 2.0]}).write_parquet(path)
         tables = (duckdb.read_parquet(path), ibis.duckdb.connect().read_parquet(path))
-        return any(exact(dp.protect(table, unit=dp.Rows(1)).count("x")) != [[2]] for table in tables)
+        return any(
+            exact(dp.protect(table, unit=dp.Rows(1)).count("x")) != [[2]] for table in tables
+        )
 
 
 def largest_keys_of_8_bits_fail():
@@ -1121,10 +1304,14 @@ def largest_keys_of_8_bits_fail():
 
 
 def spellings_are_one_text():
-    """One row of one person joins the rows of a public table with its very key, whatever a session takes for alike."""
+    """One row of one person joins the rows of a public table with its very key,
+    whatever a session takes for alike.
+    """
     connection = duckdb.connect()
     connection.execute("SET default_collation = 'nocase'")
-    frame = dp.protect(connection.sql("SELECT 1 AS x"), unit=dp.Rows(1), budget=dp.Budget(epsilon=1))
+    frame = dp.protect(
+        connection.sql("SELECT 1 AS x"), unit=dp.Rows(1), budget=dp.Budget(epsilon=1)
+    )
     query = frame.with_columns(z="k").join({"z": ["k", "K"], "w": [1, 2]}, on="z").count()
     return exact(query)[0][0] > query.sensitivity["count"].l1
 
@@ -1142,7 +1329,9 @@ def spread_lengths():
 
 
 def picked_counts_are_missed():
-    """Of 40 found counts some is outside of its interval of 95% with probability 5% at most, by the exact law."""
+    """Of 40 found counts some is outside of its interval of 95% with
+    probability 5% at most, by the exact law.
+    """
     rows = {"u": range(500), "g": ["a"] * 500}
     numbers = protected(rows).top_k("g", 3, max_rows=1).release(epsilon=1.0, delta=1e-4)._numbers
     noise, ratio = np.arange(-200, 201), math.exp(-1 / numbers.noise.noises[0].scale)
@@ -1150,7 +1339,9 @@ def picked_counts_are_missed():
     for count in (1, 1000):
         values = count + noise
         parts_of = {GROUPS_FOUND: np.full(len(values), 40.0)}
-        many = replace(numbers, long=pl.DataFrame({"g": ["a"] * len(values), "count": values}), parts=parts_of)
+        many = replace(
+            numbers, long=pl.DataFrame({"g": ["a"] * len(values), "count": values}), parts=parts_of
+        )
         low, high = intervals(many, many.outputs[0], 0.05)
         shown = values >= numbers.noise.threshold
         if chance[shown & ((count < low) | (count > high))].sum() > chance[shown].sum() * 0.05 / 40:
@@ -1167,13 +1358,16 @@ def keys_in_rounds_share_their_noise():
 
 
 def keys_in_rounds_too_often():
-    """One unit alone has each key: some key of one unit comes out with probability δ at most, here 0.01."""
+    """One unit alone has each key: some key of one unit comes out with
+    probability δ at most, here 0.01.
+    """
     number = 30_000
     query = protected({"u": range(number), "g": range(number)}).group_by("g").keys()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DpFrameWarning)  # no key may come out
         shown = query.release(epsilon=2.0, delta=0.01).table.height
-    return at_least(shown, number, 1e-9) > 0.01 / 100  # with a hundred keys of one unit, some key at most 0.01
+    # with a hundred keys of one unit, some key at most 0.01
+    return at_least(shown, number, 1e-9) > 0.01 / 100
 
 
 def levels_move_too_far():
@@ -1184,14 +1378,20 @@ def levels_move_too_far():
 
 
 def nodes_share_their_noise():
-    """Of a hundred regions with one town each, all have one number if one noise is drawn for all."""
+    """Of a hundred regions with one town each, all have one number
+    if one noise is drawn for all.
+    """
     towns = [(str(place), "town") for place in range(100)]
-    query = protected({"r": ["none"], "t": ["town"], "u": [1]}).hierarchy(["r", "t"], towns, max_rows=1)
+    query = protected({"r": ["none"], "t": ["town"], "u": [1]}).hierarchy(
+        ["r", "t"], towns, max_rows=1
+    )
     return query.release(epsilon=0.1).table["count"].n_unique() < 50
 
 
 def hidden_numbers_are_narrow():
-    """Small tables in which a reader who knows signs and limits finds a hidden number within less than promised."""
+    """Small tables in which a reader who knows signs and limits finds a hidden
+    number within less than promised.
+    """
     reader = suppression.Reader(10, 0.0, whole=True)
     for small in ([0.0, 12.0, 11.0, 2.0], [9.0, 9.0, 9.0, 9.0]):
         table = np.array([[*small[:2], 40.0], [*small[2:], 50.0], [60.0, 70.0, 80.0]])
@@ -1205,7 +1405,9 @@ def intervals_stand_beside_hidden_numbers():
     """They are about the numbers before `nonnegative`, from which readers compute hidden ones."""
     table = pl.DataFrame({"a": [1, 1, 2, 2] * 100 + [3], "b": [1, 2, 1, 2] * 100 + [1]})
     frame = table.dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=100.0))
-    out = frame.crosstab("a", "b", keys={"a": [1, 2, 3], "b": [1, 2]}, margins=True).release(epsilon=50.0)
+    out = frame.crosstab("a", "b", keys={"a": [1, 2, 3], "b": [1, 2]}, margins=True).release(
+        epsilon=50.0
+    )
     return out.nonnegative().suppress(9, secondary=True).accuracy()["lower"].count() > 0
 
 
@@ -1443,7 +1645,8 @@ PLANTS = [
         "a rewritten column keeps its bounds",
         columns.Table.with_versions,
         'Column(f"v{number}", domain)',
-        'Column(f"v{number}", columns[name].domain if name in columns and columns[name].domain.bounds else domain)',
+        'Column(f"v{number}", columns[name].domain if name in columns and '
+        "columns[name].domain.bounds else domain)",
         old_bounds_reach_new_values,
         2,
     ),
@@ -1593,7 +1796,14 @@ PLANTS = [
         keys_follow_the_rows,
         5,
     ),
-    Plant("sums wrap", compiler.split_bits, "0 if bits <= _ROOM else", "0 if bits <= 99 else", large_sums_wrap, 6),
+    Plant(
+        "sums wrap",
+        compiler.split_bits,
+        "0 if bits <= _ROOM else",
+        "0 if bits <= 99 else",
+        large_sums_wrap,
+        6,
+    ),
     Plant(
         "each part of a mean has the whole ε",
         allocation.parts_of,
@@ -1645,7 +1855,8 @@ PLANTS = [
         "reading draws again",
         dp.Release._in_kind,
         "long = self._numbers.shown if",
-        "long = self._numbers.shown.with_columns(pl.col('count') + int.from_bytes(__import__('os').urandom(4))) if",
+        "long = self._numbers.shown.with_columns(pl.col('count') + "
+        "int.from_bytes(__import__('os').urandom(4))) if",
         reading_draws_again,
         10,
     ),
@@ -1856,10 +2067,17 @@ PLANTS = [
         "half of it is charged",
         account.BudgetAccount.charge,
         "charged = self._counted(",
-        "price = Loss(price.exact_epsilon / 2, price.exact_delta)\n        charged = self._counted(",
+        "price = Loss(price.exact_epsilon / 2, price.exact_delta)\n        "
+        "charged = self._counted(",
         charged_wrongly,
     ),
-    Plant("a charge is rounded down", losses.Loss.charged, "math.ceil", "math.floor", charged_less_than_the_price),
+    Plant(
+        "a charge is rounded down",
+        losses.Loss.charged,
+        "math.ceil",
+        "math.floor",
+        charged_less_than_the_price,
+    ),
     Plant(
         "a failure after the charge is not recorded",
         paying.recorded,
@@ -1941,7 +2159,8 @@ PLANTS = [
         "products of influences on two groups have no noise",
         draw.drawn_influences,
         "values = plus(exact, _fresh_noise(plan.of(total), len(exact)))",
-        "values = exact if total.between_groups else plus(exact, _fresh_noise(plan.of(total), len(exact)))",
+        "values = exact if total.between_groups else plus(exact, _fresh_noise(plan.of(total), "
+        "len(exact)))",
         products_without_noise,
     ),
     Plant(
@@ -1979,7 +2198,13 @@ PLANTS = [
         "table.declared",
         lambda: claims_broken(("join one to many",), "listed", {}, dp.Rows(1)),
     ),
-    Plant("NaN is a value", rows.readable, "return not_nan(to_float(value)", "return (to_float(value)", nan_counts),
+    Plant(
+        "NaN is a value",
+        rows.readable,
+        "return not_nan(to_float(value)",
+        "return (to_float(value)",
+        nan_counts,
+    ),
     Plant(
         "a name answers any question",
         earlier.check_same,
@@ -2034,7 +2259,9 @@ PLANTS = [
         parts.Share.closed,
         "self.used.joined(self.counted, min)",
         "self.counted - self.counted",
-        lambda: more_is_spent_where_parts_move("bo pays", "bo closes", "the budget pays", "ana pays"),
+        lambda: more_is_spent_where_parts_move(
+            "bo pays", "bo closes", "the budget pays", "ana pays"
+        ),
     ),
     Plant(
         "who gives a part keeps it",
@@ -2055,7 +2282,12 @@ PLANTS = [
         caps.needs_spender,
         "_SPENDER in state['caps']",
         "False",
-        lambda: not raises(DpFrameError, lambda: a_price(dp.Budget(epsilon=9.0, caps={"spender": 1}), "1/2", None)),
+        lambda: (
+            not raises(
+                DpFrameError,
+                lambda: a_price(dp.Budget(epsilon=9.0, caps={"spender": 1}), "1/2", None),
+            )
+        ),
     ),
     Plant(
         "a cap of ε lets prices in ρ through",
@@ -2076,7 +2308,13 @@ PLANTS = [
         "False",
         a_second_budget_by_mistake,
     ),
-    Plant("parts of a partition cost one part", parts.raised, 'state["groups"])', "1)", parts_are_too_cheap),
+    Plant(
+        "parts of a partition cost one part",
+        parts.raised,
+        'state["groups"])',
+        "1)",
+        parts_are_too_cheap,
+    ),
     Plant(
         "an engine's words are passed on",
         sealed,
@@ -2095,12 +2333,23 @@ PLANTS = [
         "a scale is rounded down",
         calibration.laplace_scale,
         "float_up(",
-        "__import__('math').nextafter(0.0, 1) + (lambda x: __import__('math').nextafter(float(x), 0))(",
+        "__import__('math').nextafter(0.0, 1) + (lambda x: "
+        "__import__('math').nextafter(float(x), 0))(",
         scales_round_down,
     ),
-    Plant("the salt is always the same", run._answer, "int(bits.random_words(1)[0])", "7", the_salt_is_known),
     Plant(
-        "each Gaussian has the whole price", calibration.gaussian_scales, "total / weight", "1", gaussians_do_not_add_up
+        "the salt is always the same",
+        run._answer,
+        "int(bits.random_words(1)[0])",
+        "7",
+        the_salt_is_known,
+    ),
+    Plant(
+        "each Gaussian has the whole price",
+        calibration.gaussian_scales,
+        "total / weight",
+        "1",
+        gaussians_do_not_add_up,
     ),
     Plant(
         "l2 is taken for one group only",
@@ -2191,13 +2440,15 @@ PLANTS = [
         "what limits leave out is told from the rows",
         auto.read_people,
         "seen.sizes |= noisy",
-        "seen.sizes |= {n: (engine.size_profile(question, [n])[n] / engine.ONE, 1.0) for n in noisy}",
+        "seen.sizes |= {n: (engine.size_profile(question, [n])[n] / engine.ONE, 1.0) for n in "
+        "noisy}",
         lambda: more_is_told("limits of a count, alone"),
     ),
     Plant(
         "the errors that are told follow from the rows",
         auto.read_people,
-        "{name: noisy_histogram(price.part(parts[name]), question, counts, seen) for name, counts in raw.items()}",
+        "{name: noisy_histogram(price.part(parts[name]), question, counts, seen) for name, "
+        "counts in raw.items()}",
         "{n: (noisy_histogram(price.part(parts[n]), question, c, seen), (c / engine.ONE, 1.0))[1] "
         "for n, c in raw.items()}",
         lambda: more_is_told("tune"),
@@ -2339,7 +2590,8 @@ PLANTS = [
         "a session of DataFusion holds sound memory",
         in_datafusion._checked,
         "sound(array)",
-        "pa.chunked_array([array.dictionary_decode() if pa.types.is_dictionary(array.type) else array])",
+        "pa.chunked_array([array.dictionary_decode() if pa.types.is_dictionary(array.type) else "
+        "array])",
         a_code_without_a_value_fails_in_datafusion,
     ),
     Plant(
@@ -2368,7 +2620,9 @@ PLANTS = [
         book.now_of,
         "(row.last, row.hash) != (row.number, row.head)",
         "False",
-        lambda: opened_after("UPDATE dpframe_budgets SET head = 'of the transaction before'", charged=False),
+        lambda: opened_after(
+            "UPDATE dpframe_budgets SET head = 'of the transaction before'", charged=False
+        ),
     ),
     Plant(
         "a real ledger pays under fixed noise",
@@ -2377,7 +2631,13 @@ PLANTS = [
         "if False:",
         a_real_ledger_pays_under_fixed_noise,
     ),
-    Plant("a moved ledger is charged", book.LedgerBook._check, "if page.went:", "if False:", a_moved_ledger_is_charged),
+    Plant(
+        "a moved ledger is charged",
+        book.LedgerBook._check,
+        "if page.went:",
+        "if False:",
+        a_moved_ledger_is_charged,
+    ),
     Plant(
         "an old copy is adopted in silence",
         copies._losses,
@@ -2423,7 +2683,8 @@ PLANTS = [
     Plant(
         "Ibis knows the type of a number of 8 bits",
         ibis_dialect._held,
-        "if family == Kind.INTEGER and (not (value.type().is_int64() or value.type().is_uint64())):",
+        "if family == Kind.INTEGER and "
+        "(not (value.type().is_int64() or value.type().is_uint64())):",
         "if False:",
         largest_keys_of_8_bits_fail,
     ),
@@ -2508,13 +2769,21 @@ PLANTS = [
 
 
 def ties_have_another_candidate():
-    """Values in the middle between two candidates of a quantile, and next to it, beside the rule in fractions."""
+    """Values in the middle between two candidates of a quantile, and next to
+    it, beside the rule in fractions.
+    """
     between = grid.Candidates.between(columns.Bounds(0, 1000), whole=False)
     middles = [float((i + Fraction(1, 2)) * between.step) for i in range(500)]
-    values = [x for middle in middles for x in (middle, np.nextafter(middle, -1), np.nextafter(middle, 2000))]
+    values = [
+        x
+        for middle in middles
+        for x in (middle, np.nextafter(middle, -1), np.nextafter(middle, 2000))
+    ]
     frame = protected({"x": values}, unit=dp.Rows(1))
     (found,) = engine.totals(frame.quantile("x", 0.5, bounds=(0, 1000))._question, 1).values
-    return np.repeat(found.places, found.numbers).tolist() != sorted(between.nearest(x) for x in values)
+    return np.repeat(found.places, found.numbers).tolist() != sorted(
+        between.nearest(x) for x in values
+    )
 
 
 def quotients_follow_the_number_of_rows():
@@ -2525,9 +2794,14 @@ def quotients_follow_the_number_of_rows():
 
 
 def line_ends_are_digits():
-    """As Java reads forms, whose "$" also fits before a last line end; DuckDB then converts what comes through."""
+    """As Java reads forms, whose "$" also fits before a last line end;
+    DuckDB then converts what comes through.
+    """
     relation = pytest.importorskip("duckdb").sql("SELECT 1 AS u, '12' || chr(10) AS s")
-    forms = {name: (form.replace("$", r"\n?$"), foreign) for name, (form, foreign) in operands._FORMS.items()}
+    forms = {
+        name: (form.replace("$", r"\n?$"), foreign)
+        for name, (form, foreign) in operands._FORMS.items()
+    }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(operands, "_FORMS", forms)
         frame = dp.protect(relation, unit="u").with_columns(n=dp.col("s").cast("int64"))
@@ -2541,7 +2815,9 @@ def choice_is_too_sharp():
     plan = noise_plan(query._question, Price(Fraction(1), Fraction(0)))
     taken = []
     real = choice_mechanisms.permute_and_flip
-    choice_mechanisms.permute_and_flip = lambda scores, rate: taken.append(rate) or real(scores, rate)
+    choice_mechanisms.permute_and_flip = lambda scores, rate: (
+        taken.append(rate) or real(scores, rate)
+    )
     try:
         query.release(epsilon=1.0)
     finally:
@@ -2567,6 +2843,8 @@ CHECKS = list({plant.caught.__code__: plant for plant in PLANTS}.values())
 
 
 @pytest.mark.one_in(6)
-@pytest.mark.parametrize("caught", [plant.caught for plant in CHECKS], ids=[plant.name for plant in CHECKS])
+@pytest.mark.parametrize(
+    "caught", [plant.caught for plant in CHECKS], ids=[plant.name for plant in CHECKS]
+)
 def test_nothing_is_caught_where_nothing_is_planted(caught):
     assert not caught()

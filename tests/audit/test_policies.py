@@ -1,4 +1,6 @@
-"""A table under a policy file: every public verb refuses what would weaken the file, and no way leads around it."""
+"""A table under a policy file: every public verb refuses what would weaken the
+file, and no way leads around it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,13 @@ from dpframe.api.hierarchy import HierarchyQuery
 from dpframe.api.marginals import MarginalsQuery
 from dpframe.api.regression import MomentsQuery
 from dpframe.api.synthesis import SynthesisQuery
-from dpframe.errors import CapExceeded, DpFrameError, MissingBounds, PolicyExceeded, UnsupportedOperation
+from dpframe.errors import (
+    CapExceeded,
+    DpFrameError,
+    MissingBounds,
+    PolicyExceeded,
+    UnsupportedOperation,
+)
 from dpframe.release import Batch, Series
 
 DAYS = [dt.date(2026, 1, 1 + i) for i in range(4)]
@@ -72,7 +80,8 @@ def under(file, table=TABLE, **said):
 
 # Every argument of every public verb
 
-# Arguments that a policy file has an entry for: at most as wide as the file, and wider, which must be refused.
+# Arguments that a policy file has an entry for: at most as wide as the file, and wider, which must
+# be refused.
 WIDER = {
     "max_rows": 5,
     "max_groups": 3,
@@ -97,21 +106,24 @@ TOO_WIDE = {  # bounds and keys in each form that a verb takes
 }
 # Arguments without an entry. A new one is decided here: does it widen what a file locks?
 FREE = {
-    "names columns": "column columns index x y values by into on names unnamed formula for_model nulls weights "
-    "top bottom",
-    "a price, which caps limit": "epsilon delta rho alpha error assume_rows ci at share shares price",
-    "how noise is drawn, named or shown": "noise name refresh on_pending data covers fill options args title width "
-    "height",
-    "what is asked of values that are clipped already": "points q k ddof percentiles aggfunc workload rows margins "
-    "normalize subtotals underflow overflow bins labels right include_lowest narrow other named aggregates features "
-    "conditions equal per_unit",
+    "names columns": "column columns index x y values by into on names unnamed formula for_model "
+    "nulls weights top bottom",
+    "a price, which caps limit": "epsilon delta rho alpha error assume_rows ci at share shares "
+    "price",
+    "how noise is drawn, named or shown": "noise name refresh on_pending data covers fill options "
+    "args title width height",
+    "what is asked of values that are clipped already": "points q k ddof percentiles aggfunc "
+    "workload rows margins normalize subtotals underflow overflow bins labels right "
+    "include_lowest narrow other named aggregates features conditions equal per_unit",
     "a step on cells that are clipped already": "value dtype how",
     "an upper bound stays: see test_limits_that_are_chosen": "limits",
     "a table that the caller made up": "table",
-    "what makes an expression, or a frame of several": "budget value scaled separator weeks days hours minutes "
-    "seconds condition frames",
+    "what makes an expression, or a frame of several": "budget value scaled separator weeks days "
+    "hours minutes seconds condition frames",
     "what was charged already": "period query length window",
-    "who says that they spend, and why they ask again, which nothing proves": "spender purpose supersedes because",
+    "who says that they spend, and why they ask again, which nothing proves": (
+        "spender purpose supersedes because"
+    ),
     "no table, but a file to label, a function to call or memory to take": "path key callback gib",
 }
 FREE_NAMES = {name for names in FREE.values() for name in names.split()}
@@ -160,18 +172,29 @@ def arguments(function):
 
 
 def verbs(kind):
-    return [name for name in dir(kind) if not name.startswith("_") and callable(getattr(kind, name))]
+    return [
+        name for name in dir(kind) if not name.startswith("_") and callable(getattr(kind, name))
+    ]
 
 
 FUNCTIONS = [name for name in dp.__all__ if inspect.isfunction(getattr(dp, name))]
-STATISTICS = [name for name in FUNCTIONS if "share" in arguments(getattr(dp, name)) and name != "Auto"]
+STATISTICS = [
+    name for name in FUNCTIONS if "share" in arguments(getattr(dp, name)) and name != "Auto"
+]
 
 
 def undecided(kinds):
     """Public arguments that are neither an entry of a policy file nor known to be free."""
-    every = [(f"{kind.__name__}.{verb}", getattr(kind, verb)) for kind in kinds for verb in verbs(kind)]
+    every = [
+        (f"{kind.__name__}.{verb}", getattr(kind, verb)) for kind in kinds for verb in verbs(kind)
+    ]
     every += [(f"dp.{name}", getattr(dp, name)) for name in FUNCTIONS if name != "protect"]
-    return {f"{title}: {name}" for title, made in every for name in arguments(made) if name not in FREE_NAMES | LOCKED}
+    return {
+        f"{title}: {name}"
+        for title, made in every
+        for name in arguments(made)
+        if name not in FREE_NAMES | LOCKED
+    }
 
 
 LOCKED = {*WIDER, *TOO_WIDE}
@@ -179,7 +202,9 @@ LOCKED = {*WIDER, *TOO_WIDE}
 
 def test_every_public_argument_is_decided():
     assert not undecided(CLASSES)
-    entries = {name for name in arguments(dp.protect) if name not in ("frame", "budget", "data", "policy")}
+    entries = {
+        name for name in arguments(dp.protect) if name not in ("frame", "budget", "data", "policy")
+    }
     assert entries <= LOCKED | {"unit", "neighbors", "people"}
     assert set(verbs(dp.Budget)) <= NONE, "does a new verb of a budget take a table?"
 
@@ -197,7 +222,18 @@ EACH = {"max_rows": 3, "max_groups": 1, "max_rows_per_group": 1}
 SPEND = {"column": "spend", "bounds": (1, 50)}
 BOTH = {"bounds": {"spend": (0, 50), "hours": (0, 9)}}
 KEYS = {"keys": {"city": ["Bonn"], "sex": ["f"]}}
-BOUNDED = ("sum", "mean", "var", "std", "skew", "kurtosis", "geometric_mean", "median", "min", "max")
+BOUNDED = (
+    "sum",
+    "mean",
+    "var",
+    "std",
+    "skew",
+    "kurtosis",
+    "geometric_mean",
+    "median",
+    "min",
+    "max",
+)
 OF_COLUMNS = {  # statistics, as functions and methods, with every argument that a file may lock
     **{verb: [SPEND] for verb in BOUNDED},
     "quantile": [{**SPEND, "q": 0.5}],
@@ -210,14 +246,25 @@ OF_COLUMNS = {  # statistics, as functions and methods, with every argument that
 OF_COLUMNS["sum"] = [SPEND, {"column": "spend", "unit_bounds": (0, 300)}]
 OF_COLUMNS["mean"] = [SPEND, {**SPEND, "weights": "hours", "weight_bounds": (0, 9)}]
 FRAME = {
-    **{v: [{**a, **({} if v == "count_units" else ROWS)} for a in typed] for v, typed in OF_COLUMNS.items()},
+    **{
+        v: [{**a, **({} if v == "count_units" else ROWS)} for a in typed]
+        for v, typed in OF_COLUMNS.items()
+    },
     "agg": [{**ROWS, "n": dp.count()}],
     "bound": [ROWS],
     "clip": [{"column": "spend", "lower": 1, "upper": 50}],
     "cov": [{"columns": ["spend", "hours"], **BOTH, **ROWS}],
     "corr": [{"columns": ["spend", "hours"], **BOTH, **ROWS}],
     "crosstab": [
-        {"index": "city", "columns": "sex", "values": "spend", "aggfunc": "sum", "bounds": (0, 50), **KEYS, **EACH},
+        {
+            "index": "city",
+            "columns": "sex",
+            "values": "spend",
+            "aggfunc": "sum",
+            "bounds": (0, 50),
+            **KEYS,
+            **EACH,
+        },
         {"index": "when", "columns": "sex", "min_units": 6, **EACH},
     ],
     "describe": [{"columns": ["spend", "hours"], **BOTH, **ROWS}],
@@ -228,16 +275,37 @@ FRAME = {
     ],
     "hierarchy": [
         {"columns": ["city"], "keys": ["Bonn"], "by": {"sex": ["f"]}, **EACH},
-        {"columns": ["city"], "keys": ["Bonn"], "values": "spend", "aggfunc": "sum", "bounds": (0, 50), **EACH},
+        {
+            "columns": ["city"],
+            "keys": ["Bonn"],
+            "values": "spend",
+            "aggfunc": "sum",
+            "bounds": (0, 50),
+            **EACH,
+        },
     ],
-    "histogram": [{"column": "city", "keys": ["Bonn"], **EACH}, {"column": "when", "min_units": 6, **EACH}],
+    "histogram": [
+        {"column": "city", "keys": ["Bonn"], **EACH},
+        {"column": "when", "min_units": 6, **EACH},
+    ],
     "marginals": [{"columns": ["city", "sex"], **KEYS, **ROWS}],
-    "ols": [{"y": "spend", "x": ["hours", "city"], **BOTH, "keys": {"city": ["Bonn", "Kiel"]}, **ROWS}],
+    "ols": [
+        {"y": "spend", "x": ["hours", "city"], **BOTH, "keys": {"city": ["Bonn", "Kiel"]}, **ROWS}
+    ],
     "partition": [{"by": "city", "keys": ["Bonn"], "max_groups": 1}],
     "synthesize": [
-        {"columns": ["city", "spend"], "keys": {"city": ["Bonn"]}, "bounds": {"spend": (0, 50)}, "rows": 5, **ROWS}
+        {
+            "columns": ["city", "spend"],
+            "keys": {"city": ["Bonn"]},
+            "bounds": {"spend": (0, 50)},
+            "rows": 5,
+            **ROWS,
+        }
     ],
-    "top_k": [{"column": "city", "k": 1, "keys": ["Bonn"], **ROWS}, {"column": "when", "k": 1, "min_units": 6, **EACH}],
+    "top_k": [
+        {"column": "city", "k": 1, "keys": ["Bonn"], **ROWS},
+        {"column": "when", "k": 1, "min_units": 6, **EACH},
+    ],
 }
 GROUPS = {**OF_COLUMNS, "top_k": [{"column": "city", "k": 1, "keys": ["Bonn"]}]}
 PAIRS = {"x": "spend", "y": "hours", **BOTH}
@@ -258,11 +326,17 @@ def asked(method, typed):
 
 
 def widened(typed):
-    """The same call, once for each argument that a file locks, with that argument wider than the file."""
+    """The same call, once for each argument that a file locks, with
+    that argument wider than the file.
+    """
     for name, value in typed.items():
         if name in WIDER:
             yield name, {**typed, name: WIDER[name]}
-        elif name in TOO_WIDE and (wide := TOO_WIDE[name](value)) != value and not isinstance(value, str):
+        elif (
+            name in TOO_WIDE
+            and (wide := TOO_WIDE[name](value)) != value
+            and not isinstance(value, str)
+        ):
             yield name, {**typed, name: wide}
 
 
@@ -272,7 +346,9 @@ def frame_of(file):
 
 
 def held(ask, calls, kind, verb):
-    """A call within the file is answered, and each wider one refused; every lockable argument of a verb is tried."""
+    """A call within the file is answered, and each wider one refused;
+    every lockable argument of a verb is tried.
+    """
     tried = set()
     for typed in calls:
         asked(ask, typed)
@@ -306,7 +382,9 @@ def test_every_statistic_refuses_what_is_wider(name, file):
 
 def test_every_verb_with_a_lockable_argument_is_tried():
     def lockable(kind):
-        return {verb for verb in verbs(kind) if set(arguments(getattr(kind, verb))) & (LOCKED - {"by"})}
+        return {
+            verb for verb in verbs(kind) if set(arguments(getattr(kind, verb))) & (LOCKED - {"by"})
+        }
 
     assert lockable(dp.PrivateFrame) <= FRAME.keys()
     assert lockable(dp.PrivateGroupBy) <= GROUPS.keys()
@@ -317,9 +395,13 @@ def test_every_verb_with_a_lockable_argument_is_tried():
 @pytest.mark.parametrize("verb", verbs(FrameAccessor))
 def test_every_verb_of_the_accessor_refuses_what_is_wider(verb, file):
     for typed in FRAME[verb]:
-        for _, wide in widened({key: value for key, value in typed.items() if "when" not in typed.values()}):
+        for _, wide in widened(
+            {key: value for key, value in typed.items() if "when" not in typed.values()}
+        ):
             with pytest.raises(PolicyExceeded):
-                getattr(TABLE.dp, verb)(**wide, policy=file, budget=dp.Budget(epsilon=1.0), epsilon=0.1)
+                getattr(TABLE.dp, verb)(
+                    **wide, policy=file, budget=dp.Budget(epsilon=1.0), epsilon=0.1
+                )
 
 
 def test_the_accessors_take_a_policy(file, tmp_path):
@@ -359,18 +441,32 @@ def test_protect_refuses_what_is_wider(said, file):
 
 def test_the_file_may_say_what_people_are_called(tmp_path):
     file = written(tmp_path, f'people = "visitors"\n{FILE}')
-    assert under(file)._step.table.people == under(file, people="visitors")._step.table.people == "visitors"
+    assert (
+        under(file)._step.table.people
+        == under(file, people="visitors")._step.table.people
+        == "visitors"
+    )
     with pytest.raises(PolicyExceeded, match=r"people= is not that of visits\.toml"):
         under(file, people="patients")
 
 
 def test_what_is_stricter_is_taken(file):
-    frame = under(file, unit=["user"], neighbors="add-remove", max_rows=3, min_units=9, bounds={"spend": (0, 10)})
+    frame = under(
+        file,
+        unit=["user"],
+        neighbors="add-remove",
+        max_rows=3,
+        min_units=9,
+        bounds={"spend": (0, 10)},
+    )
     assert frame.sum("spend").sensitivity["spend"].l1 == 30
-    assert frame.sum("spend", bounds=(0, 100), max_rows=4).sensitivity["spend"].l1 == 400  # the file allows this
+    # the file allows this
+    assert frame.sum("spend", bounds=(0, 100), max_rows=4).sensitivity["spend"].l1 == 400
     assert frame.sum("spend", bounds=(0, 5), max_rows=1).sensitivity["spend"].l1 == 5
     assert frame._step.table.min_units == 9
-    assert under(file, keys={"city": ["Kiel"]}).group_by("city").count()._question.keys.levels == (("Kiel",),)
+    assert under(file, keys={"city": ["Kiel"]}).group_by("city").count()._question.keys.levels == (
+        ("Kiel",),
+    )
     with pytest.raises(PolicyExceeded):
         frame.sum("spend", max_rows=5)
 
@@ -398,7 +494,9 @@ def test_a_price_above_the_cap_of_one_release_spends_nothing(file):
     ]
     for ask in queries:
         before = frame.budget.spent
-        with pytest.raises(PolicyExceeded, match=r"visits.toml allows ε = 2, δ = 1e-06 for one release"):
+        with pytest.raises(
+            PolicyExceeded, match=r"visits.toml allows ε = 2, δ = 1e-06 for one release"
+        ):
             ask(epsilon=2.1)
         assert frame.budget.spent == before
         ask(epsilon=0.1)
@@ -416,7 +514,12 @@ WILD = 50  # rows of one unit, each beyond every bound and in a city that is not
 
 
 def wild(unit):
-    rows = {"user": [unit] * WILD, "spend": [1e6] * WILD, "hours": [10**6] * WILD, "sex": ["f"] * WILD}
+    rows = {
+        "user": [unit] * WILD,
+        "spend": [1e6] * WILD,
+        "hours": [10**6] * WILD,
+        "sex": ["f"] * WILD,
+    }
     rows |= {"city": ["Bonn", "Ulm"] * (WILD // 2), "day": [dt.date(2099, 1, 1)] * WILD}
     return pl.DataFrame(rows).select(TABLE.columns)
 
@@ -424,32 +527,48 @@ def wild(unit):
 ROUTES = {
     "as it is": lambda f: f.with_columns(x=dp.col("spend")),
     "rename": lambda f: f.rename({"spend": "x", "city": "town"}),
-    "rename over": lambda f: f.drop("hours").rename({"spend": "hours"}).with_columns(x=dp.col("hours")),
-    "cast there and back": lambda f: f.cast("hours", "string").cast("hours", "int64").rename({"hours": "x"}),
+    "rename over": lambda f: (
+        f.drop("hours").rename({"spend": "hours"}).with_columns(x=dp.col("hours"))
+    ),
+    "cast there and back": lambda f: (
+        f.cast("hours", "string").cast("hours", "int64").rename({"hours": "x"})
+    ),
     "cast": lambda f: f.cast("hours", "float64").rename({"hours": "x"}),
     "rewritten over": lambda f: f.with_columns(spend=dp.col("spend") + 0).rename({"spend": "x"}),
-    "clip after": lambda f: f.clip("spend", lower=0).clip("spend", upper=10**9).rename({"spend": "x"}),
+    "clip after": lambda f: (
+        f.clip("spend", lower=0).clip("spend", upper=10**9).rename({"spend": "x"})
+    ),
     "fill_null": lambda f: f.fill_null("spend", 7).fill_null("city", "Ulm").rename({"spend": "x"}),
-    "when": lambda f: f.with_columns(x=dp.when(~(dp.col("spend") <= 100)).then(10**6).otherwise(dp.col("spend"))),
+    "when": lambda f: f.with_columns(
+        x=dp.when(~(dp.col("spend") <= 100)).then(10**6).otherwise(dp.col("spend"))
+    ),
     "filter": lambda f: f.filter(dp.col("spend") <= 100).rename({"spend": "x"}),
     "drop_nulls": lambda f: f.drop_nulls("spend").rename({"spend": "x"}),
     "select": lambda f: f.select("user", "spend", "sex").rename({"spend": "x"}),
     "bound": lambda f: f.bound(limits=dp.Auto()).bound(max_rows=4).rename({"spend": "x"}),
-    "join public": lambda f: f.join({"sex": ["f", "f", "m"], "b": [1, 2, 3]}, on="sex").rename({"spend": "x"}),
+    "join public": lambda f: f.join({"sex": ["f", "f", "m"], "b": [1, 2, 3]}, on="sex").rename(
+        {"spend": "x"}
+    ),
     "join protected": lambda f: f.select("user", "city").join(
         f.select("user", "spend").rename({"spend": "x"}), on="user"
     ),
     "join another": lambda f: (
-        f.select("user", "city").join(another(f).select("user", "spend"), on="user").rename({"spend": "x"})
+        f.select("user", "city")
+        .join(another(f).select("user", "spend"), on="user")
+        .rename({"spend": "x"})
     ),
-    "join to another": lambda f: another(f).select("user").join(f, on="user").rename({"spend": "x"}),
+    "join to another": lambda f: (
+        another(f).select("user").join(f, on="user").rename({"spend": "x"})
+    ),
     "concat": lambda f: dp.concat([f, f.filter(dp.col("hours") > 1), f]).rename({"spend": "x"}),
     "partition": lambda f: f.partition("sex", ["f", "m"])["f"].rename({"spend": "x"}),
     "per_unit sum": lambda f: f.per_unit(x=dp.sum("spend")),
     "per_unit sum of units": lambda f: f.per_unit(x=dp.sum("spend", unit_bounds=(0, 400))),
     "per_unit count": lambda f: f.per_unit(n=dp.count()).with_columns(x=dp.col("n") * 100),
     "per_unit values": lambda f: f.per_unit(n=dp.count("spend")).with_columns(x=dp.col("n") * 100),
-    "per_unit different": lambda f: f.per_unit(n=dp.n_unique("hours")).with_columns(x=dp.col("n") * 100),
+    "per_unit different": lambda f: f.per_unit(n=dp.n_unique("hours")).with_columns(
+        x=dp.col("n") * 100
+    ),
     "per_unit last": lambda f: f.per_unit(x=dp.last("spend", by="day")),
     "per_unit max": lambda f: f.per_unit(x=dp.max("spend")),
     "cut": lambda f: (
@@ -476,15 +595,18 @@ def totals(query):
     }
 
 
-# The table of which no file says anything keeps its own values: only its rows are limited by the join.
+# The table of which no file says anything keeps its own values: only its rows are limited by the
+# join.
 OPEN = {"join another"}
 
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_no_way_leads_around_a_policy(route, file, monkeypatch):
-    """One unit moves counts by at most 4 rows, and sums by 4 times 100, whatever is typed after the file.
+    """One unit moves counts by at most 4 rows, and sums by 4 times 100,
+    whatever is typed after the file.
 
-    `when` writes a number of the analyst's: the rows beyond the bounds, which it would tell, are not there any more.
+    `when` writes a number of the analyst's: the rows beyond the bounds, which it would tell, are
+    not there any more.
     """
     sums = []
     for table in (TABLE, pl.concat([TABLE, wild(9)])):
@@ -516,7 +638,11 @@ def test_a_unit_of_a_policy_keeps_its_limits_on_every_way(route, file):
 def test_a_table_without_a_policy_is_moved_farther(file):
     """The control: without the file the same unit moves the same sums by a million for each row."""
     plain = [
-        totals(dp.protect(table, unit="user").agg(n=dp.count(), x=dp.sum("spend", bounds=(0, 10**9)), max_rows=WILD))
+        totals(
+            dp.protect(table, unit="user").agg(
+                n=dp.count(), x=dp.sum("spend", bounds=(0, 10**9)), max_rows=WILD
+            )
+        )
         for table in (TABLE, pl.concat([TABLE, wild(9)]))
     ]
     assert plain[1]["x"] - plain[0]["x"] >= 10**6
@@ -568,7 +694,9 @@ def test_two_files_hold_together(file, tmp_path):
     other.write_text('unit = "user"\nmax_rows = 3\nmin_units = 9\n[bounds]\nborn = [1900, 2020]')
     visits = under(file)
     people = dp.protect(
-        pl.DataFrame({"user": [1, 2], "born": [1990, 9999]}), policy=dp.Policy(other), budget=visits.budget
+        pl.DataFrame({"user": [1, 2], "born": [1990, 9999]}),
+        policy=dp.Policy(other),
+        budget=visits.budget,
     )
     joined = visits.join(people, on="user")
     assert [lock.file for lock in joined._step.table.locks] == ["visits.toml", "people.toml"]
@@ -578,7 +706,10 @@ def test_two_files_hold_together(file, tmp_path):
         with pytest.raises(PolicyExceeded, match=r"people\.toml"):
             ask()
     out = joined.sum("born").release(0.1)
-    assert [policy["file"] for policy in out.report().to_dict()["policies"]] == ["visits.toml", "people.toml"]
+    assert [policy["file"] for policy in out.report().to_dict()["policies"]] == [
+        "visits.toml",
+        "people.toml",
+    ]
 
 
 ENGINES = {
@@ -590,7 +721,9 @@ ENGINES = {
     "categories": lambda: TABLE.to_pandas().astype({"city": "category"}),
     "enum": lambda: TABLE.with_columns(pl.col("city").cast(pl.Enum(["Ulm", "Kiel", "Bonn"]))),
     "datetimes": lambda: TABLE.with_columns(pl.col("day").cast(pl.Datetime("ms"))),
-    "small numbers": lambda: TABLE.with_columns(pl.col("hours").cast(pl.Int16), pl.col("spend").cast(pl.Float32)),
+    "small numbers": lambda: TABLE.with_columns(
+        pl.col("hours").cast(pl.Int16), pl.col("spend").cast(pl.Float32)
+    ),
 }
 
 
@@ -599,7 +732,9 @@ def test_cells_are_the_same_in_every_type(name, file):
     frame = under(file, ENGINES[name]())
     query = frame.group_by("city").agg(n=dp.count(), s=dp.sum("spend"), h=dp.sum("hours"))
     plain = under(file).group_by("city").agg(n=dp.count(), s=dp.sum("spend"), h=dp.sum("hours"))
-    assert {k: float(v) for k, v in totals(query).items()} == {k: float(v) for k, v in totals(plain).items()}
+    assert {k: float(v) for k, v in totals(query).items()} == {
+        k: float(v) for k, v in totals(plain).items()
+    }
 
 
 def test_a_unit_without_a_column_has_no_limits_to_lock(tmp_path):
@@ -614,7 +749,9 @@ def test_a_unit_without_a_column_has_no_limits_to_lock(tmp_path):
 
 # Caps that the budget holds
 
-CAPPED = FILE + "spender = {epsilon = 0.5}\nday = {epsilon = 0.8}\nmonth = {epsilon = 5, delta = 1e-5}\n"
+CAPPED = (
+    FILE + "spender = {epsilon = 0.5}\nday = {epsilon = 0.8}\nmonth = {epsilon = 5, delta = 1e-5}\n"
+)
 
 
 def books(tmp_path):
@@ -636,13 +773,18 @@ def test_the_budget_takes_over_the_caps_of_a_file(tmp_path):
         with pytest.raises(CapExceeded, match=r"cap of a day is .*ε = 0\.8"):
             count.release(0.3, spender="cyd")
         assert {cap.cap for cap in budget.caps} == {"spender", "day", "month"}
-        # the caps stay with the budget: a table that is protected without the file does not get around them
+        # the caps stay with the budget: a table that is protected without the file does not get
+        # around them
         with pytest.raises(CapExceeded):
-            dp.protect(TABLE, unit="user", budget=budget).count(max_rows=2).release(0.3, spender="dan")
+            dp.protect(TABLE, unit="user", budget=budget).count(max_rows=2).release(
+                0.3, spender="dan"
+            )
         assert sum(entry.kind == "caps" for entry in budget.entries()) == 1
         (tmp_path / "wider.toml").write_text(CAPPED.replace("0.8", "8"))
         with pytest.raises(CapExceeded):  # another file widens nothing
-            dp.protect(TABLE, policy=tmp_path / "wider.toml", budget=budget).count().release(0.3, spender="eve")
+            dp.protect(TABLE, policy=tmp_path / "wider.toml", budget=budget).count().release(
+                0.3, spender="eve"
+            )
         verified()
 
 
@@ -659,7 +801,9 @@ def test_stricter_caps_of_a_budget_stay(tmp_path):
 def test_caps_in_epsilon_are_refused_by_a_budget_in_rho(tmp_path):
     budget = dp.Budget(rho=1.0, delta=1e-4, caps={"day": {"rho": 0.9}})
     with pytest.raises(UnsupportedOperation, match="this budget counts in ρ"):
-        dp.protect(TABLE, policy=written(tmp_path, CAPPED), budget=budget).count().release(rho=0.001, spender="ana")
+        dp.protect(TABLE, policy=written(tmp_path, CAPPED), budget=budget).count().release(
+            rho=0.001, spender="ana"
+        )
 
 
 # What a ledger, a report and a name keep of a file
@@ -669,12 +813,14 @@ def test_the_hash_is_in_every_report_and_entry(file, tmp_path):
     said = hashlib.sha256(file.read_bytes()).hexdigest()
     assert dp.Policy(file).sha256 == said
     ledger = dp.Ledger(tmp_path / "ledger.sqlite")
-    frame = dp.protect(TABLE, policy=file, budget=ledger.budget("b", epsilon=9.0, delta=1e-4), data="2026-01")
+    frame = dp.protect(
+        TABLE, policy=file, budget=ledger.budget("b", epsilon=9.0, delta=1e-4), data="2026-01"
+    )
     query = frame.group_by("city").agg(n=dp.count(), s=dp.sum("spend"))
     assert said in str(query.explain())
     assert (
-        "declared by visits.toml: max_rows, max_groups, max_rows_per_group, keys of 'city', bounds of 'spend'"
-        in str(query.explain())
+        "declared by visits.toml: max_rows, max_groups, max_rows_per_group, keys of 'city', "
+        "bounds of 'spend'" in str(query.explain())
     )
     out = query.release(0.1, name="n")
     assert said in str(out.report())
@@ -691,7 +837,9 @@ def test_the_hash_is_in_every_report_and_entry(file, tmp_path):
         assert [policy["sha256"] for policy in entry.body["policies"]] == [said]
     assert all(said in line.policies[0] for line in frame.budget.history())
     again = dp.protect(TABLE, policy=file, budget=frame.budget, data="2026-01").group_by("city")
-    assert again.agg(n=dp.count(), s=dp.sum("spend")).release(0.1, name="n").report().items["stored"]
+    assert (
+        again.agg(n=dp.count(), s=dp.sum("spend")).release(0.1, name="n").report().items["stored"]
+    )
     file.write_text(FILE + "# another file\n")
     with pytest.raises(DpFrameError, match="another release"):
         dp.protect(TABLE, policy=file, budget=frame.budget, data="2026-01").group_by("city").agg(

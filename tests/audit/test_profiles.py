@@ -1,4 +1,6 @@
-"""The histograms from which `dp.Auto` chooses: what one unit moves in each, on all small tables and neighbours."""
+"""The histograms from which `dp.Auto` chooses:
+what one unit moves in each, on all small tables and neighbours.
+"""
 
 from fractions import Fraction
 
@@ -20,7 +22,11 @@ def profiles(rows, unit, keys, relation):
     """Every histogram of a table."""
     limits = {} if isinstance(unit, dp.Rows) else {"limits": dp.Auto()}
     frame = dp.protect(rows, unit=unit, neighbors=relation)
-    ask = frame.group_by("g", keys=keys, **limits).agg(s=dp.sum("v", bounds=(-1, 3)), n=dp.count())._question
+    ask = (
+        frame.group_by("g", keys=keys, **limits)
+        .agg(s=dp.sum("v", bounds=(-1, 3)), n=dp.count())
+        ._question
+    )
     column = ask.table.columns["v"]
     found = {}
     if not isinstance(unit, dp.Rows):  # limits are chosen where they are enforced
@@ -33,7 +39,10 @@ def profiles(rows, unit, keys, relation):
 def hold(size, unit, keys, relation):
     declared = getattr(unit, "max_rows", None)
     many = batches.frame(size)
-    found = [profiles(many.filter(pl.col("t") == t), unit, keys, relation) for t in range(len(batches.universe(size)))]
+    found = [
+        profiles(many.filter(pl.col("t") == t), unit, keys, relation)
+        for t in range(len(batches.universe(size)))
+    ]
     here, there = batches.neighbours(relation, declared, size).T
     moved = {}
     for name in found[0]:
@@ -41,7 +50,9 @@ def hold(size, unit, keys, relation):
         moved[name] = int(np.abs(counts[there] - counts[here]).sum(axis=1).max())
     most = profile.ONE * (2 if relation == "replace" else 1)
     assert all(change <= most for change in moved.values()), moved
-    assert sum(change > most * 0.9 for change in moved.values()) >= len(moved) - 1, "hardly any bound is reached"
+    assert sum(change > most * 0.9 for change in moved.values()) >= len(moved) - 1, (
+        "hardly any bound is reached"
+    )
 
 
 @pytest.mark.one_in(2)
@@ -68,10 +79,18 @@ def test_one_unit_gives_one_to_each_histogram_of_larger_tables(unit, relation):
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
-@pytest.mark.parametrize("limits", [Limits(1), Limits(2), Limits(3), Limits(None, 2, 1), Limits(None, 1, 2)], ids=str)
-def test_one_unit_moves_the_number_of_values_in_all_groups_by_what_it_is_charged_for(relation, limits):
+@pytest.mark.parametrize(
+    "limits", [Limits(1), Limits(2), Limits(3), Limits(None, 2, 1), Limits(None, 1, 2)], ids=str
+)
+def test_one_unit_moves_the_number_of_values_in_all_groups_by_what_it_is_charged_for(
+    relation, limits
+):
     frame = dp.protect(batches.frame(4), unit=("t", "u"), neighbors=relation)
-    ask = frame.group_by("g", keys=["x", "y"], limits=dp.Auto()).n_unique("v")._question.with_limits(limits)
+    ask = (
+        frame.group_by("g", keys=["x", "y"], limits=dp.Auto())
+        .n_unique("v")
+        ._question.with_limits(limits)
+    )
     (counts, *_), _ = batches.totals(ask, len(batches.universe(4)))
     numbers = counts.sum(axis=1)
     here, there = batches.neighbours(relation, None, 4).T

@@ -1,7 +1,9 @@
-"""Replay for users: a release that costs what it says passes, and the kinds of bugs that libraries shipped do not.
+"""Replay for users: a release that costs what it says passes, and the kinds of bugs
+that libraries shipped do not.
 
-The toy library below has the kinds of mistakes of arXiv:2602.17454 and of other published reports: they are in the glue
-between a question and its noise. Its noise is that of `dpframe.noise`, and each mistake is one changed line.
+The toy library below has the kinds of mistakes of arXiv:2602.17454 and of other published reports:
+they are in the glue between a question and its noise. Its noise is that of `dpframe.noise`, and
+each mistake is one changed line.
 """
 
 from __future__ import annotations
@@ -28,12 +30,20 @@ KEYS = ["a", "b", "c"]
 
 def table(seed, units=6):
     rng = random.Random(seed)
-    rows = [(u, rng.choice(KEYS), rng.choice([-60.0, 3.0, 40.0, 90.0])) for u in range(units) for _ in range(4)]
-    return pl.DataFrame(rows, schema={"user": pl.Int64, "key": pl.String, "x": pl.Float64}, orient="row")
+    rows = [
+        (u, rng.choice(KEYS), rng.choice([-60.0, 3.0, 40.0, 90.0]))
+        for u in range(units)
+        for _ in range(4)
+    ]
+    return pl.DataFrame(
+        rows, schema={"user": pl.Int64, "key": pl.String, "x": pl.Float64}, orient="row"
+    )
 
 
 def pairs(exchange=False):
-    heavy = pl.DataFrame({"user": [7] * 9, "key": ["a"] * 5 + ["b"] * 4, "x": [500.0] * 9}, schema=table(0).schema)
+    heavy = pl.DataFrame(
+        {"user": [7] * 9, "key": ["a"] * 5 + ["b"] * 4, "x": [500.0] * 9}, schema=table(0).schema
+    )
     new = pl.DataFrame({"user": [8], "key": ["d"], "x": [None]}, schema=table(0).schema)
     for seed in range(2):
         here = table(seed)
@@ -42,7 +52,8 @@ def pairs(exchange=False):
         yield here, pl.concat([here, new])
 
 
-# The toy library: one row of a user counts for each key, at most `LIMIT` rows in all, values between 0 and 100.
+# The toy library: one row of a user counts for each key, at most `LIMIT` rows in all, values
+# between 0 and 100.
 
 LIMIT, LOW, HIGH = 2, 0.0, 100.0
 
@@ -56,8 +67,14 @@ class Answer:
 
 
 def kept(rows, limit=LIMIT):
-    """At most so many rows of each user: the first by value, so that the order of rows decides nothing."""
-    return rows.sort("user", "key", "x", nulls_last=True).group_by("user", maintain_order=True).head(limit)
+    """At most so many rows of each user: the first by value, so that the
+    order of rows decides nothing.
+    """
+    return (
+        rows.sort("user", "key", "x", nulls_last=True)
+        .group_by("user", maintain_order=True)
+        .head(limit)
+    )
 
 
 def counts(rows, keys=KEYS):
@@ -87,14 +104,17 @@ def average(rows, epsilon=1.0):
 
 
 def best(rows, epsilon=1.0):
-    place = noise.permute_and_flip(counts(kept(rows))[None], Fraction(1, 2 * LIMIT) * Fraction(epsilon))
+    place = noise.permute_and_flip(
+        counts(kept(rows))[None], Fraction(1, 2 * LIMIT) * Fraction(epsilon)
+    )
     return Answer(int(place[0]), (epsilon, 0.0))
 
 
 def normal(rows, epsilon=1.0, delta=1e-6):
 
     return Answer(
-        added(counts(kept(rows)), gaussian_scale(LIMIT, epsilon, delta), "rounded_gaussian"), (epsilon, delta)
+        added(counts(kept(rows)), gaussian_scale(LIMIT, epsilon, delta), "rounded_gaussian"),
+        (epsilon, delta),
     )
 
 
@@ -160,7 +180,10 @@ def bounds_of_the_data(rows):
 
 
 def codes_in_order_of_appearance(rows):
-    return Answer((added(counts(kept(rows)), LIMIT), rows["key"].unique(maintain_order=True).to_list()), (1.0, 0.0))
+    return Answer(
+        (added(counts(kept(rows)), LIMIT), rows["key"].unique(maintain_order=True).to_list()),
+        (1.0, 0.0),
+    )
 
 
 def a_size_that_nothing_checks(rows):
@@ -182,7 +205,9 @@ def classical_noise_above_one(rows):
 
 def a_failure_tells(rows):
     missing = rows["x"].null_count()
-    return Answer((added(counts(kept(rows)), LIMIT), "a cell failed to parse" if missing else ""), (1.0, 0.0))
+    return Answer(
+        (added(counts(kept(rows)), LIMIT), "a cell failed to parse" if missing else ""), (1.0, 0.0)
+    )
 
 
 BUGS = [
@@ -217,10 +242,14 @@ def test_a_published_kind_of_bug_is_caught(bug):
 def asked(rows, **price):
     frame = rows.dp(unit="user", budget=dp.Budget(epsilon=9, delta=1e-3))
     grouped = frame.group_by("key", keys=KEYS, max_groups=2, max_rows_per_group=2)
-    return grouped.agg(n=dp.count(), m=dp.mean("x", (0, 100)), q=dp.median("x", (0, 100))).release(**price)
+    return grouped.agg(n=dp.count(), m=dp.mean("x", (0, 100)), q=dp.median("x", (0, 100))).release(
+        **price
+    )
 
 
-@pytest.mark.parametrize("price", [{"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-6, "noise": "gaussian"}])
+@pytest.mark.parametrize(
+    "price", [{"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-6, "noise": "gaussian"}]
+)
 def test_a_release_of_a_frame(price):
     found = [dp.audit.replay(lambda rows: asked(rows, **price), *pair) for pair in pairs()]
     assert all(one.private for one in found), [str(one) for one in found if not one.private]
@@ -245,7 +274,11 @@ def test_several_releases_and_a_batch():
 def test_groups_that_are_found_are_not_replayed():
     def found(rows):
         frame = rows.dp(unit="user", budget=dp.Budget(epsilon=9, delta=0.1))
-        return frame.group_by("key", max_groups=1, max_rows_per_group=1).count().release(epsilon=1.0, delta=0.05)
+        return (
+            frame.group_by("key", max_groups=1, max_rows_per_group=1)
+            .count()
+            .release(epsilon=1.0, delta=0.05)
+        )
 
     here = table(0)
     new = pl.DataFrame({"user": [8], "key": ["d"], "x": [1.0]}, schema=here.schema)
@@ -267,14 +300,19 @@ def _many(table, rank=0.5, **price):
 
 @pytest.mark.parametrize("rank", [0, 0.25, 0.5, 1])
 def test_a_choice_among_many_candidates_is_replayed_as_it_is_made(rank):
-    """There are millions of candidates between these bounds, in runs that begin where the rows are."""
+    """There are millions of candidates between these bounds, in runs
+    that begin where the rows are.
+    """
     here = pl.DataFrame({"user": [1, 1, 1, 2, 2, 3], "x": [3.25, 41.5, 77.125, 8.0, 60.5, 99.875]})
     for other in (here.filter(pl.col("user") != unit) for unit in (1, 2, 3)):
         found = dp.audit.replay(lambda rows: _many(rows, rank), here, other)
         assert (found.told, found.answers, found.private) == ("", 1, True)
         assert found.loss > 0
     most = [
-        dp.audit.replay(lambda rows: _many(rows, rank), here, here.filter(pl.col("user") != 1), seed=s) for s in (0, 1)
+        dp.audit.replay(
+            lambda rows: _many(rows, rank), here, here.filter(pl.col("user") != 1), seed=s
+        )
+        for s in (0, 1)
     ]
     assert most[0].loss == most[1].loss, "the loss is of the scores, whatever was chosen"
 
@@ -286,15 +324,21 @@ def test_a_choice_by_scores_that_count_too_many_rows_is_caught():
 
 
 def _lossy():
-    """Releases whose loss is known to the last digit: counts, sums, a choice among many candidates."""
+    """Releases whose loss is known to the last digit:
+    counts, sums, a choice among many candidates.
+    """
     here = pl.DataFrame({"user": [1, 1, 2, 2], "x": [3.0, 4.0, 60.0, 80.0]})
     other = here.filter(pl.col("user") == 2)
 
     def frame(rows):
         return rows.dp(unit="user", budget=dp.Budget(epsilon=100))
 
-    count = dp.audit.replay(lambda rows: frame(rows).count(max_rows=2).release(epsilon=0.5), here, other)
-    total = dp.audit.replay(lambda rows: frame(rows).sum("x", (0, 8), max_rows=2).release(epsilon=1.0), here, other)
+    count = dp.audit.replay(
+        lambda rows: frame(rows).count(max_rows=2).release(epsilon=0.5), here, other
+    )
+    total = dp.audit.replay(
+        lambda rows: frame(rows).sum("x", (0, 8), max_rows=2).release(epsilon=1.0), here, other
+    )
     ranks = [dp.audit.replay(lambda rows, r=rank: _many(rows, r), here, other) for rank in (0.5, 1)]
     batch = dp.audit.replay(lambda rows: [_many(rows), _many(rows, 0)], here, other)
     return [count, total, *ranks, batch]
@@ -312,7 +356,11 @@ PLANTED = {  # in the rewriting of replay itself
         "np.searchsorted(first, these, side='right') - 1",
         "0 * np.searchsorted(first, these, side='right')",
     ),
-    "runs that are taken for candidates": (replaying._given_choice, "firsts=said.firsts", "firsts=None"),
+    "runs that are taken for candidates": (
+        replaying._given_choice,
+        "firsts=said.firsts",
+        "firsts=None",
+    ),
     "half of the distance": (replaying.Replayed.moved, "/ self.scale\n", "/ self.scale / 2\n"),
     "the first answer alone": (
         replaying.loss,
@@ -342,11 +390,15 @@ def test_what_is_planted_in_replay_is_noticed_by_known_losses():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_choice_among_many_candidates_is_given_one_that_there_is(seed):
-    """Runs of candidates are padded to one length with runs of none, which differ between tables."""
+    """Runs of candidates are padded to one length with runs of
+    none, which differ between tables.
+    """
 
     def release(rows):
         budget = dp.Budget(epsilon=2)
-        groups = dp.protect(rows, unit="user", budget=budget).group_by("key", keys=KEYS, max_rows=40)
+        groups = dp.protect(rows, unit="user", budget=budget).group_by(
+            "key", keys=KEYS, max_rows=40
+        )
         return groups.agg(q=dp.median("x", bounds=(-100, 100))).release(epsilon=1)
 
     numbers = [0.137 * n for n in range(600)]

@@ -1,8 +1,10 @@
-"""A series, answer by answer: what is told over its whole horizon, held against what it was charged.
+"""A series, answer by answer: what is told over its whole horizon,
+held against what it was charged.
 
-Two neighbouring histories, which differ in all rows of one person in at most m periods, are given the same noisy
-answers (`transcripts`). All that can be seen must then be the same, and the exact loss of all answers together at most
-what was charged, whatever the order in which periods are added: late, repeated, missing, or measured again.
+Two neighbouring histories, which differ in all rows of one person in at most m periods, are given
+the same noisy answers (`transcripts`). All that can be seen must then be the same, and the exact
+loss of all answers together at most what was charged, whatever the order in which periods are
+added: late, repeated, missing, or measured again.
 """
 
 import itertools
@@ -24,20 +26,25 @@ from dpframe.theory.formulas.sensitivity import period_totals, weighted_square, 
 SCHEMA = {"u": pl.Int64, "night": pl.String, "g": pl.Int64, "x": pl.Float64}
 PRICES = {
     "pure": (lambda: dp.Budget(epsilon=50), {"epsilon": 2.0}),
-    "gaussian": (lambda: dp.Budget(epsilon=50, delta=1e-3), {"epsilon": 2.0, "delta": 1e-6, "noise": "gaussian"}),
+    "gaussian": (
+        lambda: dp.Budget(epsilon=50, delta=1e-3),
+        {"epsilon": 2.0, "delta": 1e-6, "noise": "gaussian"},
+    ),
     "rho": (lambda: dp.Budget(rho=50), {"rho": 0.5}),
 }
 QUESTIONS = {
     "rows": lambda f: f.count(max_rows=1),
     "units": lambda f: f.group_by("g", keys=[0, 1], max_groups=2).count_units(),
-    "groups": lambda f: f.group_by("g", keys=[0, 1], max_groups=2, max_rows_per_group=2, max_rows=3).agg(
-        n=dp.count(), s=dp.sum("x", (-1, 5))
-    ),
+    "groups": lambda f: f.group_by(
+        "g", keys=[0, 1], max_groups=2, max_rows_per_group=2, max_rows=3
+    ).agg(n=dp.count(), s=dp.sum("x", (-1, 5))),
     "totals of units": lambda f: f.sum("x", unit_bounds=(-3, 3)),
 }
 ORDERS = {
     "in order": lambda rng, nights: nights,
-    "some missing": lambda rng, nights: [night for night in nights if rng.random() < 0.7] or nights[:1],
+    "some missing": lambda rng, nights: (
+        [night for night in nights if rng.random() < 0.7] or nights[:1]
+    ),
     "late": lambda rng, nights: rng.sample(nights, len(nights)),
     "repeated": lambda rng, nights: [night for night in nights for _ in range(rng.randint(1, 2))],
 }
@@ -48,11 +55,18 @@ def label(night):
 
 
 def rows_of(rng, unit, nights, most=4, extreme=False):
-    """One unit's rows in some nights; `extreme` ones are all at one end of everything that is asked."""
+    """One unit's rows in some nights; `extreme` ones are all at one
+    end of everything that is asked.
+    """
     if extreme:
         return [(unit, label(night), g, 99.0) for night in nights for g in (0, 1) for _ in range(3)]
     return [
-        (unit, label(night), rng.choice([0, 1, 2, None]), rng.choice([-7.0, 0.5, 3.0, None, float("inf")]))
+        (
+            unit,
+            label(night),
+            rng.choice([0, 1, 2, None]),
+            rng.choice([-7.0, 0.5, 3.0, None, float("inf")]),
+        )
         for night in nights
         for _ in range(rng.randint(1, most))
     ]
@@ -65,21 +79,39 @@ def table(rows):
 def neighbours(rng, relation, horizon, periods):
     """Two histories that differ in one person, who is counted in at most so many periods."""
     rest = [
-        row for unit in range(rng.choice([0, 3])) for row in rows_of(rng, unit, rng.sample(range(horizon), periods))
+        row
+        for unit in range(rng.choice([0, 3]))
+        for row in rows_of(rng, unit, rng.sample(range(horizon), periods))
     ]
     start = rng.randrange(max(1, horizon - periods + 1))
     together = list(range(start, min(start + periods, horizon)))
     spread = sorted(rng.sample(range(horizon), min(periods, horizon)))
     one = rows_of(rng, 7, rng.choice([together, together, spread]), extreme=rng.random() < 0.7)
     apart = [night for night in range(horizon) if night not in together][:periods]
-    other = rows_of(rng, 8, rng.choice([apart, apart, together, spread]), extreme=rng.random() < 0.6)
-    return (table(rest + one), table(rest + other)) if relation == "replace" else (table(rest), table(rest + one))
+    other = rows_of(
+        rng, 8, rng.choice([apart, apart, together, spread]), extreme=rng.random() < 0.6
+    )
+    return (
+        (table(rest + one), table(rest + other))
+        if relation == "replace"
+        else (table(rest), table(rest + one))
+    )
 
 
 def seen(numbers):
     """All that a series shows of some numbers, but the time."""
-    words = {name: value for name, value in numbers.report().to_dict().items() if name not in ("drawn", "stored")}
-    return [numbers.title, dict(numbers.to_polars().schema), numbers.to_polars().rows(), str(words), str(numbers.cost)]
+    words = {
+        name: value
+        for name, value in numbers.report().to_dict().items()
+        if name not in ("drawn", "stored")
+    }
+    return [
+        numbers.title,
+        dict(numbers.to_polars().schema),
+        numbers.to_polars().rows(),
+        str(words),
+        str(numbers.cost),
+    ]
 
 
 def weighted(length, weights):
@@ -87,7 +119,8 @@ def weighted(length, weights):
     return Shape.weighted(length, weights) if length <= 64 else Shape.of_degree(length, 2, 2)
 
 
-SHAPES = [  # whichever is chosen, it must be private; those of so short a horizon would be single nights
+# whichever is chosen, it must be private; those of so short a horizon would be single nights
+SHAPES = [
     lambda length: Shape.of_degree(length, 2, 3),
     lambda length: Shape.of_degree(length, 3, 2),
     Shape.falling,
@@ -107,7 +140,9 @@ def transcript(rows, relation, price, question, settings, order, seed, again=())
     """What a series shows, the answers behind it, and what was charged."""
     budget = PRICES[price][0]()
     with given(seed) as said, pytest.MonkeyPatch.context() as shaped:
-        shaped.setattr(noise, "_shape", lambda length, *_: shared(SHAPES[seed % len(SHAPES)](length), seed))
+        shaped.setattr(
+            noise, "_shape", lambda length, *_: shared(SHAPES[seed % len(SHAPES)](length), seed)
+        )
         frame = dp.protect(rows, unit="u", budget=budget, neighbors=relation)
         series = budget.series("s", **settings, **PRICES[price][1], on="night", start=label(0))
         shown = []
@@ -119,8 +154,16 @@ def transcript(rows, relation, price, question, settings, order, seed, again=())
                         series.add(QUESTIONS[question](frame), label(night))
                 with pytest.raises(dp.errors.ReleasePending):
                     series.add(QUESTIONS[question](frame), label(night))
-            shown.append(seen(series.add(QUESTIONS[question](frame), label(night), on_pending="retry")))
-        shown += [seen(series.total()), seen(series.table("3d")), series.explain(), repr(series), str(budget)]
+            shown.append(
+                seen(series.add(QUESTIONS[question](frame), label(night), on_pending="retry"))
+            )
+        shown += [
+            seen(series.total()),
+            seen(series.table("3d")),
+            series.explain(),
+            repr(series),
+            str(budget),
+        ]
         shown += [[entry[1:-2] for entry in budget.history()]]
     return shown, said, budget.spent
 
@@ -137,19 +180,31 @@ def used(one, other, charged, price):
 
 
 def held(price, relation, question, pairs, seed=0, *, enforce=False):
-    """The largest part of its charge that a series was seen to use; with `enforce` people are in more periods."""
+    """The largest part of its charge that a series was seen to use;
+    with `enforce` people are in more periods.
+    """
     rng, most = random.Random(f"{price} {relation} {question} {seed}"), 0.0
     for number in range(pairs):
         horizon = rng.choice([1, 4, 9, 9])
         periods = rng.choice([1, 1, 2, 3])
-        settings = {"every": "1d", "horizon": rng.choice([horizon, horizon, None]), "unit_periods": periods}
+        settings = {
+            "every": "1d",
+            "horizon": rng.choice([horizon, horizon, None]),
+            "unit_periods": periods,
+        }
         settings |= {"enforce": True} if enforce else {}
         order = ORDERS[rng.choice(list(ORDERS))](rng, list(range(horizon)))
-        again = {place for place in range(len(order)) if order.index(order[place]) == place and rng.random() < 0.2}
+        again = {
+            place
+            for place in range(len(order))
+            if order.index(order[place]) == place and rng.random() < 0.2
+        }
         drawn = rng.randrange(1000)
         shown = [
             transcript(rows, relation, price, question, settings, order, drawn, again)
-            for rows in neighbours(rng, relation, horizon, horizon if enforce else min(periods, horizon))
+            for rows in neighbours(
+                rng, relation, horizon, horizon if enforce else min(periods, horizon)
+            )
         ]
         (here, one, charged), (there, other, _) = shown
         assert here == there, (price, relation, question, number)
@@ -166,7 +221,10 @@ def held(price, relation, question, pairs, seed=0, *, enforce=False):
         ("pure", "replace"),
         ("gaussian", "add-remove"),
         ("rho", "replace"),
-        *(pytest.param(*one, marks=pytest.mark.long) for one in (("pure", "add-remove"), ("gaussian", "replace"))),
+        *(
+            pytest.param(*one, marks=pytest.mark.long)
+            for one in (("pure", "add-remove"), ("gaussian", "replace"))
+        ),
         pytest.param("rho", "add-remove", marks=pytest.mark.long),
     ],
 )
@@ -178,8 +236,11 @@ def test_a_series_tells_nothing_but_answers_and_they_cost_what_is_charged(price,
 @pytest.mark.parametrize("price", PRICES)
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_series_tells_nothing_but_answers_and_they_cost_what_is_charged_at_length(price, relation, question):
-    least = 0.3 if relation == "replace" else 0.7  # two people are rarely at their worst together, of both signs never
+def test_a_series_tells_nothing_but_answers_and_they_cost_what_is_charged_at_length(
+    price, relation, question
+):
+    # two people are rarely at their worst together, of both signs never
+    least = 0.3 if relation == "replace" else 0.7
     assert held(price, relation, question, 40) > least
 
 
@@ -207,7 +268,9 @@ ROWS = {
 }
 VERBS = {
     "rows": lambda f: f.count(),
-    "sums": lambda f: f.group_by("g", keys=[0, 1], max_groups=2, max_rows_per_group=9).agg(n=dp.count(), s=dp.sum("x")),
+    "sums": lambda f: f.group_by("g", keys=[0, 1], max_groups=2, max_rows_per_group=9).agg(
+        n=dp.count(), s=dp.sum("x")
+    ),
 }
 
 
@@ -224,14 +287,18 @@ def chosen(rng, verb):
 
 
 def adversary(rows, relation, price, verb, settings, order, seed, *, function):
-    """What a series shows whose questions depend on its answers, these answers, what was charged, and how it went.
+    """What a series shows whose questions depend on its answers, these answers,
+    what was charged, and how it went.
 
-    With a function of the period, an earlier night of a block may get another question at each reading. With `enforce`
-    the adversary also tries that, and the question that the night was added with.
+    With a function of the period, an earlier night of a block may get another question at each
+    reading. With `enforce` the adversary also tries that, and the question that the night was added
+    with.
     """
     budget, own, went = PRICES[price][0](), {}, []
     with given(seed) as said, pytest.MonkeyPatch.context() as shaped:
-        shaped.setattr(noise, "_shape", lambda length, *_: shared(SHAPES[seed % len(SHAPES)](length), seed))
+        shaped.setattr(
+            noise, "_shape", lambda length, *_: shared(SHAPES[seed % len(SHAPES)](length), seed)
+        )
         frame = dp.protect(rows, unit="u", budget=budget, neighbors=relation)
         on, enforce = {} if function else {"on": "night"}, settings.get("enforce", False)
         series = budget.series("s", **settings, **PRICES[price][1], **on, start=label(0))
@@ -239,11 +306,16 @@ def adversary(rows, relation, price, verb, settings, order, seed, *, function):
         for night in order:
             for attempt in range(4):
                 rng = random.Random(f"{seed} {night} {attempt} {shown[-1:]}")
-                tonight, faithful = rng.choice([chosen(rng, verb), *own.values()]), rng.random() < 0.8
+                tonight, faithful = (
+                    rng.choice([chosen(rng, verb), *own.values()]),
+                    rng.random() < 0.8,
+                )
 
                 def of(name, rng=rng, tonight=tonight, night=night, faithful=faithful and enforce):
                     past = own.get(name, tonight) if faithful else chosen(rng, verb)
-                    return (tonight if name == label(night) else past)(frame.filter(dp.col("night") == name))
+                    return (tonight if name == label(night) else past)(
+                        frame.filter(dp.col("night") == name)
+                    )
 
                 try:
                     shown.append(seen(series.add(of if function else tonight(frame), label(night))))
@@ -259,7 +331,9 @@ def adversary(rows, relation, price, verb, settings, order, seed, *, function):
 
 
 def outwitted(price, relation, verb, pairs, seed=0, *, function, enforce=False):
-    """The largest part of its charge that an adversary drew from a series, and the part of questions accepted."""
+    """The largest part of its charge that an adversary drew from a series, and
+    the part of questions accepted.
+    """
     rng, most, all_went = random.Random(f"{price} {relation} {verb} {seed}"), 0.0, []
     for number in range(pairs):
         horizon, periods = rng.choice([2, 4, 7]), rng.choice([1, 1, 2])
@@ -268,7 +342,9 @@ def outwitted(price, relation, verb, pairs, seed=0, *, function, enforce=False):
         order, drawn = rng.sample(range(horizon), horizon), rng.randrange(1000)
         made = [
             adversary(rows, relation, price, verb, settings, order, drawn, function=function)
-            for rows in neighbours(rng, relation, horizon, horizon if enforce else settings["unit_periods"])
+            for rows in neighbours(
+                rng, relation, horizon, horizon if enforce else settings["unit_periods"]
+            )
         ]
         (here, one, charged, went), (there, other, *_) = made
         assert here == there, (price, relation, verb, number)
@@ -283,8 +359,12 @@ def outwitted(price, relation, verb, pairs, seed=0, *, function, enforce=False):
 @pytest.mark.parametrize("enforce", [False, True])
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("price", PRICES)
-def test_whoever_chooses_each_night_s_question_draws_no_more_than_the_charge(price, relation, enforce, function):
-    made = [outwitted(price, relation, verb, 4, function=function, enforce=enforce) for verb in VERBS]
+def test_whoever_chooses_each_night_s_question_draws_no_more_than_the_charge(
+    price, relation, enforce, function
+):
+    made = [
+        outwitted(price, relation, verb, 4, function=function, enforce=enforce) for verb in VERBS
+    ]
     assert max(most for most, _ in made) > 0.1
     assert all(part > 0 for _, part in made), "some questions are accepted"
     assert any(part < 1 for _, part in made), "and some are refused"
@@ -299,7 +379,8 @@ BELOW = [(8, label(1), 0, -99.0)]
 KEPT = [(7, label(0), 0, 99.0)] * 9
 SUMS = [lambda f, low=low: f.clip("x", low, 4).sum("x", max_rows=1) for low in (0, -4)]
 MIRRORED = [lambda f, low=low: f.clip("x", low, low + 4).sum("x", max_rows=1) for low in (0, -4)]
-HISTORIES = {  # price, the rows of one person and of another, the questions of the nights, and what else is said
+# price, the rows of one person and of another, the questions of the nights, and what else is said
+HISTORIES = {
     "a limit that grows": (
         "pure",
         MANY,
@@ -320,7 +401,12 @@ HISTORIES = {  # price, the rows of one person and of another, the questions of 
         "pure",
         ONCE,
         [],
-        [lambda f: f.join(f.per_unit(n=dp.count()), on="u").filter(dp.col("n") == 1).count(max_rows=1)] * 4,
+        [
+            lambda f: (
+                f.join(f.per_unit(n=dp.count()), on="u").filter(dp.col("n") == 1).count(max_rows=1)
+            )
+        ]
+        * 4,
         {"enforce": True},
     ),
     "a small question measured again": (
@@ -340,10 +426,18 @@ def part_of_charge(name):
     for rows in (person, other):
         budget = PRICES[price][0]()
         with given(5) as said, pytest.MonkeyPatch.context() as patch:
-            patch.setattr(noise, "_shape", lambda length, *_: shared(Shape.of_degree(length, 2, 2), 0))
+            patch.setattr(
+                noise, "_shape", lambda length, *_: shared(Shape.of_degree(length, 2, 2), 0)
+            )
             frame = dp.protect(table(rows), unit="u", budget=budget, neighbors=relation)
             on, enforce = None if more.get("function") else "night", more.get("enforce", False)
-            settings = {"every": "1d", "horizon": 4, "unit_periods": 1, "enforce": enforce, "on": on}
+            settings = {
+                "every": "1d",
+                "horizon": 4,
+                "unit_periods": 1,
+                "enforce": enforce,
+                "on": on,
+            }
             series = budget.series("s", **settings, **PRICES[price][1])
             by_night = {label(night): question for night, question in enumerate(asked)}
 
@@ -375,17 +469,23 @@ def test_no_history_that_broke_the_promise_costs_more_than_its_charge(name):
 
 
 def histories(nights, periods, rows):
-    """Every history of one person: in at most so many of the nights, with one or more rows in each."""
+    """Every history of one person: in at most so many of the nights,
+    with one or more rows in each.
+    """
     for number in range(periods + 1):
         for where in itertools.combinations(range(nights), number):
             for what in itertools.product(range(1, rows + 1), repeat=number):
                 yield [
-                    (7, label(night), 0, 99.0) for night, times in zip(where, what, strict=True) for _ in range(times)
+                    (7, label(night), 0, 99.0)
+                    for night, times in zip(where, what, strict=True)
+                    for _ in range(times)
                 ]
 
 
 def worst(price, relation, horizon, periods, order, *, enforce=False):
-    """The largest loss over all pairs of small histories, as a part of the charge; with `enforce` in all periods."""
+    """The largest loss over all pairs of small histories, as a part of the charge;
+    with `enforce` in all periods.
+    """
     settings = {"every": "1d", "horizon": horizon, "unit_periods": periods, "enforce": enforce}
     rest = [(1, label(0), 0, 1.0), (2, label(horizon - 1), 0, 1.0)]
     made = [
@@ -393,7 +493,11 @@ def worst(price, relation, horizon, periods, order, *, enforce=False):
         for person in histories(horizon, horizon if enforce else periods, 1 if enforce else 2)
     ]
     none = made[0]
-    pairs = itertools.combinations(made, 2) if relation == "replace" else ((none, one) for one in made[1:])
+    pairs = (
+        itertools.combinations(made, 2)
+        if relation == "replace"
+        else ((none, one) for one in made[1:])
+    )
     parts = []
     for (here, one, charged), (there, other, _) in pairs:
         assert here == there
@@ -420,7 +524,9 @@ def test_no_small_history_costs_more_in_whatever_order(price, relation, periods)
 @pytest.mark.parametrize("price", PRICES)
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [2, 0, 3, 1]])
 def test_no_small_history_costs_more_where_periods_are_enforced(price, order):
-    """People in up to four periods, of whom each is counted in one: the check below sees that they cost more if not."""
+    """People in up to four periods, of whom each is counted in one:
+    the check below sees that they cost more if not.
+    """
     assert 0.999 < worst(price, "add-remove", 4, 1, order, enforce=True) <= 1 + 1e-9
 
 
@@ -429,7 +535,9 @@ def test_no_small_history_costs_more_where_periods_are_enforced(price, order):
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("periods", [1, 2, 3])
 @pytest.mark.parametrize("first", range(4))
-def test_no_small_history_costs_more_where_periods_are_enforced_in_whatever_order(first, price, relation, periods):
+def test_no_small_history_costs_more_where_periods_are_enforced_in_whatever_order(
+    first, price, relation, periods
+):
     for others in itertools.permutations(set(range(4)) - {first}):
         assert worst(price, relation, 4, periods, [first, *others], enforce=True) <= 1 + 1e-9
 
@@ -451,7 +559,10 @@ def test_enforced_series_tell_nothing_but_answers_at_length(price, relation, que
 def test_a_person_in_more_periods_than_declared_costs_more_which_the_check_sees():
     rows = [(7, label(night), 0, 1.0) for night in range(4)]
     settings = {"every": "1d", "horizon": 4, "unit_periods": 1}
-    made = [transcript(table(some), "add-remove", "pure", "rows", settings, [0, 1, 2, 3], 1) for some in ([], rows)]
+    made = [
+        transcript(table(some), "add-remove", "pure", "rows", settings, [0, 1, 2, 3], 1)
+        for some in ([], rows)
+    ]
     (_, one, charged), (_, other, _) = made
     assert used(one, other, charged, "pure") > 3
 
@@ -459,11 +570,17 @@ def test_a_person_in_more_periods_than_declared_costs_more_which_the_check_sees(
 def few_periods_lose_nothing():
     """Whether units with rows in no more periods than are enforced are counted in all of them."""
     rng, total = random.Random(7), 0
-    rows = [(unit, label(night), 0, 1.0) for unit in range(60) for night in rng.sample(range(8), rng.randint(0, 3))]
+    rows = [
+        (unit, label(night), 0, 1.0)
+        for unit in range(60)
+        for night in rng.sample(range(8), rng.randint(0, 3))
+    ]
     rows += [row for row in rows for _ in range(2)]
     budget = dp.Budget(epsilon=1e6)
     frame = dp.protect(table(rows), unit="u", budget=budget)
-    series = budget.series("s", every="1d", horizon=8, epsilon=1e5, unit_periods=3, enforce=True, on="night")
+    series = budget.series(
+        "s", every="1d", horizon=8, epsilon=1e5, unit_periods=3, enforce=True, on="night"
+    )
     for night in range(8):
         series.add(frame.count(max_rows=9), label(night))
         total = series.total().value
@@ -471,7 +588,9 @@ def few_periods_lose_nothing():
 
 
 def sums_are_right_or_refused():
-    """Whether a night with other bounds has the right sum, or is refused: its integers are on another grid."""
+    """Whether a night with other bounds has the right sum, or is refused:
+    its integers are on another grid.
+    """
     budget = dp.Budget(epsilon=1e6)
     frame = dp.protect(table(ONCE), unit="u", budget=budget)
     series = budget.series("s", every="1d", horizon=4, epsilon=1e5, unit_periods=4, on="night")
@@ -483,7 +602,9 @@ def sums_are_right_or_refused():
 
 
 def each_weight_is_once(seed=0):
-    """Whether a period has each weight at most once, where nights are late, missing, or answered long after."""
+    """Whether a period has each weight at most once, where nights are late,
+    missing, or answered long after.
+    """
     rng, shapes = random.Random(seed), Shapes((Shape.weighted(12, (9, 7, 5, 4, 2, 1)),))
     for _ in range(50):
         blocks, answered, used = {}, set(), {night: [] for night in range(12)}
@@ -512,31 +633,66 @@ def test_units_with_few_periods_lose_nothing():
 # Planted bugs
 
 PLANTS = {
-    "a block has one period of a person": (period_totals, "min(periods, size) * entry", "entry", "rho"),
-    "a person is in one period": (period_totals, "both * periods * one.exact_l1", "both * one.exact_l1", "pure"),
-    "an exchange moves as much as a person who joins": (period_totals, "2 if relation", "1 if relation", "pure"),
+    "a block has one period of a person": (
+        period_totals,
+        "min(periods, size) * entry",
+        "entry",
+        "rho",
+    ),
+    "a person is in one period": (
+        period_totals,
+        "both * periods * one.exact_l1",
+        "both * one.exact_l1",
+        "pure",
+    ),
+    "an exchange moves as much as a person who joins": (
+        period_totals,
+        "2 if relation",
+        "1 if relation",
+        "pure",
+    ),
     "a person's periods weigh no more together than one by one": (
         weighted_square,
         "2 * sum(",
         "0 * sum(",
         "rho",
     ),
-    "each night has the noise of one night": (weighted_totals, "both * square * one", "both * one", "gaussian"),
+    "each night has the noise of one night": (
+        weighted_totals,
+        "both * square * one",
+        "both * one",
+        "gaussian",
+    ),
     "a night that was lost has its place again": (
         progress.Progress._weighted,
         "reversed(before)",
         "reversed([past for past in before if past in self.answered])",
         "lost",
     ),
-    "each level has the whole price": (noise._mechanisms, "levels[level] * shares", "shares", "pure"),
-    "measuring again is free": (earlier.entered, "within.again(loss) if again else loss", "loss", "pure"),
+    "each level has the whole price": (
+        noise._mechanisms,
+        "levels[level] * shares",
+        "shares",
+        "pure",
+    ),
+    "measuring again is free": (
+        earlier.entered,
+        "within.again(loss) if again else loss",
+        "loss",
+        "pure",
+    ),
     "blocks that are over are measured by each late night": (
         progress.Progress.measured_by,
         "max(self.added, default=-1)",
         "-1",
         "pure",
     ),
-    "a unit has one period more": (joining.first_periods, ">= step.most", "> step.most", "enforced"),
+    "a unit has one period more": (
+        joining.first_periods,
+        ">= step.most",
+        "> step.most",
+        "enforced",
+    ),
     "a unit's periods are those of its rows": (
         joining.first_periods,
         'backend_of(there).unique(there.select(*_identifiers(step.units, "j"), *periods))',
@@ -585,12 +741,19 @@ PLANTS = {
         "noise.again(UnitChange.of(self.question, self.bought.periods)",
         "a small question measured again",
     ),
-    "a block has no noise": (answer.measured, "plus(values, mechanism.draw(len(values)))", "values", "pure"),
+    "a block has no noise": (
+        answer.measured,
+        "plus(values, mechanism.draw(len(values)))",
+        "values",
+        "pure",
+    ),
 }
 
 
 def caught(price):
-    """Whether transcripts, or the numbers of units with few periods, show that something is wrong."""
+    """Whether transcripts, or the numbers of units with few
+    periods, show that something is wrong.
+    """
     if price in HISTORIES:
         return part_of_charge(price) > 1 + 1e-9
     if price == "grid":

@@ -1,8 +1,9 @@
 """What neighbouring tables may not differ in: everything of a release but its numbers.
 
-With the noise frozen, each of the small tables gives the same columns, types, key rows and order, categories, nulls,
-warnings, charges, log lines, events and words, and the same exception where there is one. Neighbouring tables are
-connected, so it is enough that all tables agree with the empty one.
+With the noise frozen, each of the small tables gives the same columns, types, key rows and order,
+categories, nulls, warnings, charges, log lines, events and words, and the same exception where
+there is one. Neighbouring tables are connected, so it is enough that all tables agree with the
+empty one.
 """
 
 from __future__ import annotations
@@ -30,12 +31,18 @@ from strategies import bring
 SIZE = len(batches.universe())
 FORMS = ["listed", "alone", "listed rows", "alone rows", "crosstab", "own", "own alone"]
 FORMS += ["hierarchy", "hierarchy of sums"]
-PRICES = [{"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-6}, {"epsilon": 0.5, "delta": 1e-6, "noise": "gaussian"}]
+PRICES = [
+    {"epsilon": 1.0},
+    {"epsilon": 1.0, "delta": 1e-6},
+    {"epsilon": 0.5, "delta": 1e-6, "noise": "gaussian"},
+]
 
 
 @contextlib.contextmanager
 def frozen():
-    """The same random words for every release: as a stream, since samplers draw again until they accept."""
+    """The same random words for every release: as a stream, since
+    samplers draw again until they accept.
+    """
     words = np.random.default_rng(1)
     with bits.substitute(lambda count: words.integers(0, 2**64, count, dtype=np.uint64)):
         yield
@@ -60,10 +67,19 @@ def signature(ask, rows, price):
                 release = ask(rows, budget).release(name="once", **price)
                 said += seen(release)
             except Exception as error:
-                said += [type(error).__name__, str(error), error.__cause__ is None, error.__context__ is None]
+                said += [
+                    type(error).__name__,
+                    str(error),
+                    error.__cause__ is None,
+                    error.__context__ is None,
+                ]
     finally:
         logging.getLogger().removeHandler(handler)
-    said += [[(w.category.__name__, str(w.message)) for w in caught], logged.getvalue(), out.getvalue()]
+    said += [
+        [(w.category.__name__, str(w.message)) for w in caught],
+        logged.getvalue(),
+        out.getvalue(),
+    ]
     history = [(c.query, c.epsilon, c.delta, c.status, c.name) for c in budget.history()]
     return [*said, history, str(budget.remaining), [sorted(e.body) for e in budget._book.entries()]]
 
@@ -86,7 +102,13 @@ def seen(release):
         release.noise.rows() if isinstance(release.noise, pl.DataFrame) else str(release.noise),
         str(release.cost),
         str(release.derivation),
-        dict((release.accuracy() if hasattr(release, "levels") else error_table(release._numbers, 0.05)).schema)
+        dict(
+            (
+                release.accuracy()
+                if hasattr(release, "levels")
+                else error_table(release._numbers, 0.05)
+            ).schema
+        )
         if release._kind != "pandas" or not hasattr(release, "levels")
         else list(release.accuracy().columns),
     ]
@@ -144,7 +166,9 @@ def test_neighbours_differ_in_nothing_but_numbers_at_length():
 
 
 def test_refusals_are_the_same_for_all_tables():
-    """A budget that is spent, a price without δ, a question without limits: before anything is read."""
+    """A budget that is spent, a price without δ, a question without
+    limits: before anything is read.
+    """
     rng = random.Random("refusals")
     asks = [
         lambda f: f.count(max_rows=1).release(epsilon=99),

@@ -1,8 +1,10 @@
-"""Releases of two stages, and of numbers that hang together, held against the ε that was claimed by what comes out.
+"""Releases of two stages, and of numbers that hang together, held against the ε that
+was claimed by what comes out.
 
-The histograms of `dp.Auto` are audited one by one with 200,000 draws of each of two neighbouring tables, and whole
-releases that choose limits with what an adversary would see who saw the histogram too: more than is released. Tables
-of margins and marginals are many draws for one reading of the rows. The false-alarm rate is 1e-6 for each.
+The histograms of `dp.Auto` are audited one by one with 200,000 draws of each of two neighbouring
+tables, and whole releases that choose limits with what an adversary would see who saw the histogram
+too: more than is released. Tables of margins and marginals are many draws for one reading of the
+rows. The false-alarm rate is 1e-6 for each.
 """
 
 import contextlib
@@ -29,7 +31,8 @@ from dpframe.release.pricing import NoiseKind
 from prices import offer, priced
 
 DRAWS = 200_000
-# The rows of three people, and those of one who joins them, or takes the place of another who would join.
+# The rows of three people, and those of one who joins them, or takes the place of another who would
+# join.
 REST, ONE, OTHER = [(0, 0, 1.0), (1, 1, 2.0), (1, 0, 9.0)], [(7, 1, 15.0)] * 8, [(7, 0, -2.0)]
 
 
@@ -43,7 +46,11 @@ def pair(relation):
 
 def asked(rows, relation):
     frame = dp.protect(rows, unit="u", neighbors=relation)
-    return frame.group_by("g", keys=[0, 1], limits=dp.Auto()).agg(s=dp.sum("x", bounds=(-5, 5)), n=dp.count())._question
+    return (
+        frame.group_by("g", keys=[0, 1], limits=dp.Auto())
+        .agg(s=dp.sum("x", bounds=(-5, 5)), n=dp.count())
+        ._question
+    )
 
 
 # Histograms
@@ -58,7 +65,9 @@ HISTOGRAMS = {
 
 
 def likelier(histogram, relation, price):
-    """How much likelier noisy histograms are from the first table than from the second: all there is to learn."""
+    """How much likelier noisy histograms are from the first table than from the
+    second: all there is to learn.
+    """
     counts = [HISTOGRAMS[histogram](asked(rows, relation)) for rows in pair(relation)]
     moved = np.flatnonzero(counts[0] != counts[1])
     first, second = (c[moved] / engine.ONE for c in counts)
@@ -85,7 +94,9 @@ def test_no_histogram_tells_more_than_it_costs(histogram, relation):
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_a_histogram_with_too_little_noise_is_found(relation, monkeypatch):
     scale = noisy_histograms.histogram_scale
-    monkeypatch.setattr(noisy_histograms, "histogram_scale", lambda price, relation: 0.8 * scale(price, relation))
+    monkeypatch.setattr(
+        noisy_histograms, "histogram_scale", lambda price, relation: 0.8 * scale(price, relation)
+    )
     assert not likelier("rows", relation, offer("epsilon", Fraction(1), Fraction(0), "auto")).holds
 
 
@@ -94,7 +105,8 @@ def test_a_histogram_with_too_little_noise_is_found(relation, monkeypatch):
 
 @contextlib.contextmanager
 def remembered():
-    """Tables are read once; the noise of each release is its own. Limits follow from the noisy histogram at a glance.
+    """Tables are read once; the noise of each release is its own.
+    Limits follow from the noisy histogram at a glance.
 
     Gives the noisy histograms, one after the other.
     """
@@ -102,7 +114,12 @@ def remembered():
 
     def once(read, about):
         def reading(ask, *args, **said):
-            key = id(source_of(ask.step)), read.__name__, about(ask, *args), said.get("empty", False)
+            key = (
+                id(source_of(ask.step)),
+                read.__name__,
+                about(ask, *args),
+                said.get("empty", False),
+            )
             if key not in known:
                 known[key] = read(ask, *args, **said)
             return known[key]
@@ -115,10 +132,14 @@ def remembered():
 
     def best(ask, rest, people):
         many = people.rows.masses[0][list(engine.NODES).index(8)] > 0.5
-        return Judged(Limits(8 if many else 1), {}, NoiseKind.LAPLACE, np.ones(1), {"count": 1.0}), None
+        return Judged(
+            Limits(8 if many else 1), {}, NoiseKind.LAPLACE, np.ones(1), {"count": 1.0}
+        ), None
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "size_profile", once(engine.size_profile, lambda _, sizes: tuple(sizes)))
+        patch.setattr(
+            engine, "size_profile", once(engine.size_profile, lambda _, sizes: tuple(sizes))
+        )
         patch.setattr(engine, "totals", once(engine.totals, lambda ask, _: ask.limits))
         patch.setattr(engine, "validate", lambda _: None)
         patch.setattr(auto, "read_spread", spread)
@@ -127,9 +148,14 @@ def remembered():
 
 
 def staged(trials, epsilon=2.0):
-    """Whole releases that choose limits: how much likelier the noisy histogram and the answer are from one table."""
+    """Whole releases that choose limits: how much likelier the noisy histogram and
+    the answer are from one table.
+    """
     tables, budget = pair("add-remove"), dp.Budget(epsilon=1e9)
-    queries = [dp.protect(rows, unit="u", budget=budget).count(limits=dp.Auto(share=0.5)) for rows in tables]
+    queries = [
+        dp.protect(rows, unit="u", budget=budget).count(limits=dp.Auto(share=0.5))
+        for rows in tables
+    ]
     at = list(engine.NODES).index(8)
     counted = {1: (3, 2), 8: (11, 3)}  # rows of the two tables, under either limit
     with remembered() as seen:
@@ -138,7 +164,11 @@ def staged(trials, epsilon=2.0):
             out, noisy = query.release(epsilon=epsilon), seen.pop()[at]
             limit = 8 if noisy > 0.5 else 1
             first, second = counted[limit]
-            return abs(noisy) - abs(noisy - 1) + (abs(out.value - second) - abs(out.value - first)) / limit
+            return (
+                abs(noisy)
+                - abs(noisy - 1)
+                + (abs(out.value - second) - abs(out.value - first)) / limit
+            )
 
         return audit(release, *queries, epsilon, 0.0, trials)
 
@@ -167,8 +197,12 @@ def test_an_answer_that_has_the_whole_price_is_found(monkeypatch):
 
 def test_who_is_alone_in_a_group_is_shown_no_more_often_than_delta_allows_where_limits_are_chosen():
     groups = 30_000
-    frame = dp.protect(pl.DataFrame({"u": range(groups), "g": range(groups)}), unit="u", budget=dp.Budget(9, 0.1))
-    found = frame.group_by("g", limits=dp.Auto()).count().release(epsilon=2.0, delta=0.01).table.height
+    frame = dp.protect(
+        pl.DataFrame({"u": range(groups), "g": range(groups)}), unit="u", budget=dp.Budget(9, 0.1)
+    )
+    found = (
+        frame.group_by("g", limits=dp.Auto()).count().release(epsilon=2.0, delta=0.01).table.height
+    )
     assert 0 < at_least(found, groups, 1e-6) <= 0.01
 
 
@@ -189,7 +223,9 @@ def scaled_by(noise, part):
 
 
 def margins(trials, part=1.0):
-    """A crosstab with measured margins, as much as it tells: least squares lose nothing of the normals they are of."""
+    """A crosstab with measured margins, as much as it tells:
+    least squares lose nothing of the normals they are of.
+    """
     apart = np.array([[0, 0], [2, 0]])
 
     def release(rows):
@@ -199,10 +235,15 @@ def margins(trials, part=1.0):
         assert len(noise) == 4
         plan = replace(plan, noises=tuple(scaled_by(d, part) for d in plan.noises))
         raw = engine.totals(ask, 1)
-        found = np.array([drawn_table(ask, plan, raw)[0]["count"].to_numpy() for _ in range(trials)]).reshape(-1, 2, 2)
+        found = np.array(
+            [drawn_table(ask, plan, raw)[0]["count"].to_numpy() for _ in range(trials)]
+        ).reshape(-1, 2, 2)
         sums = {"cells": lambda t: t, "rows": lambda t: t.sum(-1), "columns": lambda t: t.sum(-2)}
         sums["total"] = lambda t: t.sum((-2, -1))[..., None]
-        told = ((sums[k](found) * sums[k](apart)).reshape(trials, -1).sum(1) / s**2 for k, s in noise.items())
+        told = (
+            (sums[k](found) * sums[k](apart)).reshape(trials, -1).sum(1) / s**2
+            for k, s in noise.items()
+        )
         return sum(told)
 
     return audit(release, *TABLES, **PRICE, trials=trials)
@@ -212,10 +253,14 @@ def marginals(trials, part=1.0):
     """Interactions of two columns of two keys: one number each, with noise of its own."""
 
     def release(rows):
-        ask, plan = plan_of(dp.protect(rows, unit="u").marginals(["g", "x"], "2-way", keys=KEYS, max_rows=2))
+        ask, plan = plan_of(
+            dp.protect(rows, unit="u").marginals(["g", "x"], "2-way", keys=KEYS, max_rows=2)
+        )
         plan = replace(plan, noises=tuple(scaled_by(d, part) for d in plan.noises))
         raw = engine.marginal_totals(ask, 1)
-        return np.array([drawn_interactions(ask, plan, raw)["value"].to_numpy() for _ in range(trials)])
+        return np.array(
+            [drawn_interactions(ask, plan, raw)["value"].to_numpy() for _ in range(trials)]
+        )
 
     return audit(release, *TABLES, **PRICE, trials=trials)
 

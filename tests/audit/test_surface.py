@@ -1,4 +1,6 @@
-"""Every public name of what is protected is known and says nothing of the rows; one that nobody classified fails."""
+"""Every public name of what is protected is known and says nothing of the rows;
+one that nobody classified fails.
+"""
 
 import copy
 import pickle
@@ -23,19 +25,24 @@ from dpframe.release.kinds.regression import MatrixRelease, Regression
 from dpframe.release.kinds.series.numbers import SeriesNumbers
 from statistics_table import of
 
-# facts: the schema and what was said, the same for any rows. steps, groups, questions: give another protected object
-# and read nothing. pays: reads rows, after it was paid. given: works on a table that the caller brings. released: made
-# of what was released.
-WRITTEN = "certificate report to_arrow to_csv to_excel to_html to_latex to_pandas to_parquet to_polars to_sql"
+# facts: the schema and what was said, the same for any rows. steps, groups, questions: give another
+# protected object and read nothing. pays: reads rows, after it was paid. given: works on a table
+# that the caller brings. released: made of what was released.
+WRITTEN = (
+    "certificate report to_arrow to_csv to_excel to_html to_latex to_pandas to_parquet to_polars "
+    "to_sql"
+)
 RELEASED = f"{WRITTEN} manifest accuracy cost derivation table when"
 ASKED = " ".join(made.verb for made in of("groups").values())
 CLASSES = {
     dp.PrivateFrame: {
         "facts": "budget columns neighbors unit",
-        "steps": "bound cast clip cut drop drop_nulls fill_null filter join per_unit rename select with_columns",
+        "steps": "bound cast clip cut drop drop_nulls fill_null filter join per_unit rename select "
+        "with_columns",
         "groups": "group_by partition",
         "other names": "groupby",
-        "questions": f"agg crosstab describe hierarchy histogram marginals ols synthesize top_k {ASKED}",
+        "questions": "agg crosstab describe hierarchy histogram marginals ols synthesize top_k "
+        f"{ASKED}",
     },
     dp.PrivateGroupBy: {
         "questions": f"agg keys top_k {ASKED}",
@@ -50,18 +57,20 @@ CLASSES = {
     Regression: {"released": f"{RELEASED} coefficients explain is_told plot predict release"},
     Batch: {"facts": "cost noise", "pays": "release"},
     dp.Release: {
-        "released": f"{RELEASED} ci compare covers diff difference fill independence noise nonnegative pct_change plot "
-        "rebase rolling round share shrink suppress to_sdmx value with_ci"
+        "released": f"{RELEASED} ci compare covers diff difference fill independence noise "
+        "nonnegative pct_change plot rebase rolling round share shrink suppress to_sdmx value "
+        "with_ci"
     },
     Series: {"facts": "explain reads", "pays": "add", "released": "table total window"},
     SeriesNumbers: {"released": f"{WRITTEN} cost error plot statement stored table title value"},
     Allowance: {
-        "facts": "accountant charge check_subject close fail for_spender forecast history limit name pace part "
-        "protects remaining share spent store terms tonight transfer"
+        "facts": "accountant charge check_subject close fail for_spender forecast history limit "
+        "name pace part protects remaining share spent store terms tonight transfer"
     },
     dp.MarginalsRelease: {"released": f"{RELEASED} get items keys noise nonnegative round values"},
     dp.HierarchyRelease: {
-        "released": f"{RELEASED} get items keys levels noise nonnegative plot round suppress to_sdmx values with_ci"
+        "released": f"{RELEASED} get items keys levels noise nonnegative plot round suppress "
+        "to_sdmx values with_ci"
     },
     SynthesisQuery: {"facts": "explain sensitivity", "pays": "release"},
     dp.SyntheticRelease: {"released": f"{RELEASED} marginals noise plot sample"},
@@ -104,7 +113,9 @@ def test_a_new_name_is_noticed():
 
 
 def test_a_new_step_is_in_every_list():
-    """It has a line to type, and is tried with bad arguments, on all small tables and on a table that counts reads."""
+    """It has a line to type, and is tried with bad arguments, on all small tables
+    and on a table that counts reads.
+    """
     steps, groups = (set(CLASSES[dp.PrivateFrame][kind].split()) for kind in ("steps", "groups"))
     assert usage.STEPS.keys() == STEPS.keys() == steps | groups
     assert steps | groups <= CALLS.keys()
@@ -113,14 +124,21 @@ def test_a_new_step_is_in_every_list():
 
 @pytest.mark.parametrize("kind", PROTECTED, ids=lambda kind: kind.__name__)
 def test_there_is_no_door_to_the_rows(kind):
-    own = [name for name in DOORS if hasattr(kind, name) and getattr(kind, name) is not getattr(object, name, None)]
+    own = [
+        name
+        for name in DOORS
+        if hasattr(kind, name) and getattr(kind, name) is not getattr(object, name, None)
+    ]
     assert set(own) <= {"__len__", "__bool__"}  # which refuse, and say yes
 
 
 OPERATORS = {
-    "add": lambda x: x + 1, "divide": lambda x: x / 2, "from a number": lambda x: 1 - x, "less": lambda x: x < 3,
-    "power": lambda x: x**2, "minus": lambda x: -x, "a length": len, "a list": list, "item": lambda x: x["x"],
-    "write": lambda x: x.__setitem__("m", 1), "remove": lambda x: x.__delitem__("x"), "round": round,
+    "add": lambda x: x + 1, "divide": lambda x: x / 2,
+    "from a number": lambda x: 1 - x, "less": lambda x: x < 3,
+    "power": lambda x: x**2, "minus": lambda x: -x, "a length": len,
+    "a list": list, "item": lambda x: x["x"],
+    "write": lambda x: x.__setitem__("m", 1),
+    "remove": lambda x: x.__delitem__("x"), "round": round,
 }  # fmt: skip
 
 
@@ -128,9 +146,15 @@ OPERATORS = {
 def test_an_operator_is_answered_with_the_line_to_type(ask):
     frame = protected()
     groups = frame.group_by("city", keys=["a", "b"], max_groups=1, max_rows=1)
-    for thing in (frame, groups, groups.count(), frame.corr(["x", "n"], bounds={"x": (0, 1), "n": (0, 1)}, max_rows=1)):
+    for thing in (
+        frame,
+        groups,
+        groups.count(),
+        frame.corr(["x", "n"], bounds={"x": (0, 1), "n": (0, 1)}, max_rows=1),
+    ):
         with pytest.raises(
-            InvalidArgument, match=r"type|Type|Compute|Ask|ask|in (a|the) question|one frame for each key"
+            InvalidArgument,
+            match=r"type|Type|Compute|Ask|ask|in (a|the) question|one frame for each key",
         ):
             ask(thing)
         assert thing
@@ -149,20 +173,37 @@ def test_a_length_is_refused_and_a_frame_is_true_before_rows_are_read():
             asks(frame)
 
 
-ASKED = ["x", "user", "nothing", 0, -1, slice(None), [0], ["x"], ("x", "city"), [True, False], None, dp.col("x") > 0]
+ASKED = [
+    "x",
+    "user",
+    "nothing",
+    0,
+    -1,
+    slice(None),
+    [0],
+    ["x"],
+    ("x", "city"),
+    [True, False],
+    None,
+    dp.col("x") > 0,
+]
 
 
 def test_names_and_brackets_refuse_whatever_is_asked():
     for thing in everything(protected()):
         absent = [
-            name for name in [*DOORS, *COLUMNS, "_ipython_display_", "_repr_png_"] if name not in dir(type(thing))
+            name
+            for name in [*DOORS, *COLUMNS, "_ipython_display_", "_repr_png_"]
+            if name not in dir(type(thing))
         ]
         assert "loc" in absent
         for name in absent:
             assert not hasattr(thing, name)
             with pytest.raises(AttributeError) as caught:
                 getattr(thing, name)
-            assert isinstance(caught.value, DpFrameError) is not (name.startswith("_") or isinstance(thing, Batch))
+            assert isinstance(caught.value, DpFrameError) is not (
+                name.startswith("_") or isinstance(thing, Batch)
+            )
         for asked in ASKED:
             with pytest.raises((InvalidArgument, TypeError)):
                 thing[asked]
@@ -244,7 +285,11 @@ def test_facts_are_the_same_whatever_the_rows_are():
         for thing in everything(protected(table)):
             words += [repr(thing), getattr(thing, "_repr_html_", lambda: "")()]
             if isinstance(thing, dp.Query | MomentsQuery):
-                words += [str(thing.explain()), repr(dict(thing.sensitivity)), str(thing.accuracy(1.0, 1e-6))]
+                words += [
+                    str(thing.explain()),
+                    repr(dict(thing.sensitivity)),
+                    str(thing.accuracy(1.0, 1e-6)),
+                ]
         return words
 
     assert facts(TABLE) == facts(Watched(others))
@@ -260,7 +305,8 @@ def test_errors_to_expect_are_the_same_whatever_the_rows_are():
 
     def errors(table):
         queries = [thing for thing in everything(protected(table)) if isinstance(thing, dp.Query)]
-        charts = [query.plot(**prices).to_dict() for query in queries[::4]]  # they are made of these tables
+        # they are made of these tables
+        charts = [query.plot(**prices).to_dict() for query in queries[::4]]
         return [str(query.accuracy(**prices)) for query in queries], charts
 
     reads = TABLE.reads
@@ -279,7 +325,15 @@ def test_nothing_protected_can_be_pickled_or_copied():
 
 @pytest.mark.parametrize(
     "read",
-    [len, lambda thing: next(iter(thing)), list, bool, pl.DataFrame, lambda thing: thing[0], lambda thing: 1 in thing],
+    [
+        len,
+        lambda thing: next(iter(thing)),
+        list,
+        bool,
+        pl.DataFrame,
+        lambda thing: thing[0],
+        lambda thing: 1 in thing,
+    ],
 )
 def test_python_s_own_ways_in_are_closed(read):
     for thing in everything(protected()):

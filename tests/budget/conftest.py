@@ -30,7 +30,11 @@ def as_of_format():
 @pytest.fixture(params=["sqlite", "postgres"])
 def place(request, tmp_path):
     """Where a ledger is kept, for tests that hold wherever it is."""
-    return str(tmp_path / "study.sqlite") if request.param == "sqlite" else request.getfixturevalue("postgres")
+    return (
+        str(tmp_path / "study.sqlite")
+        if request.param == "sqlite"
+        else request.getfixturevalue("postgres")
+    )
 
 
 @pytest.fixture

@@ -1,10 +1,11 @@
-"""A process whose threads charge while it is forked: run by the tests, in an interpreter of its own.
+"""A process whose threads charge while it is forked:
+run by the tests, in an interpreter of its own.
 
 python forking.py PLACE FOLDER FORKS SPENDS LIMIT  # fork, charge everywhere, kill some; print JSON
 
-Three threads charge as three spenders all the time, so most forks come while a transaction is open, and a lock is held.
-What a fork does is drawn: charge in threads of its own; fork once more; end as a program does, which closes what it
-has; end at once; be killed while it charges.
+Three threads charge as three spenders all the time, so most forks come while a transaction is open,
+and a lock is held. What a fork does is drawn: charge in threads of its own; fork once more; end as
+a program does, which closes what it has; end at once; be killed while it charges.
 """
 
 import json
@@ -31,7 +32,9 @@ def charging(budget, name, times, seen, draw):
     for _ in times:
         price = Fraction(draw.choice([1, 3, 20]), 1000)
         try:
-            receipt = own.charge(Loss.charged(price, Fraction(0)), "unit 'id', add-remove", "count()")
+            receipt = own.charge(
+                Loss.charged(price, Fraction(0)), "unit 'id', add-remove", "count()"
+            )
             own.store(receipt, b"table", {"releases": []})
             os.write(seen, f"{receipt.number} {name} {price}\n".encode())
         except BudgetExceeded:
@@ -65,7 +68,9 @@ def fork(way, budget, spends, seen, errors):
             thread.join()
     if way == "nothing":
         sys.exit(0)
-    inner = [fork(random.choice(WAYS[2:4]), budget, spends, seen, errors)] if way == "once more" else []
+    inner = (
+        [fork(random.choice(WAYS[2:4]), budget, spends, seen, errors)] if way == "once more" else []
+    )
     for thread in in_threads(budget, lambda: range(spends), seen, errors):
         thread.join()
     for other in inner:
@@ -98,12 +103,15 @@ def main(place, folder, forks, spends, limit):
     for thread in threads:
         thread.join()
     before = None
-    while before != budget.spent.exact_epsilon:  # a server may end the last charges of those that were killed
+    # a server may end the last charges of those that were killed
+    while before != budget.spent.exact_epsilon:
         before = budget.spent.exact_epsilon
         time.sleep(1)
     history = budget.history()
     said = {
-        "failed": [way for way, status in statuses if status != (-signal.SIGKILL if way == "killed" else 0)],
+        "failed": [
+            way for way, status in statuses if status != (-signal.SIGKILL if way == "killed" else 0)
+        ],
         "errors": (folder / "errors").read_text().splitlines(),
         "killed": sum(way == "killed" for way, _ in statuses),
         "spent": str(before),
@@ -115,7 +123,8 @@ def main(place, folder, forks, spends, limit):
 
 
 if __name__ == "__main__":
-    from dpframe.budget.ledger import sqlite_file  # imported beforehand, so that each child starts at once
+    # imported beforehand, so that each child starts at once
+    from dpframe.budget.ledger import sqlite_file
 
     assert sqlite_file
     main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]))

@@ -1,14 +1,15 @@
-"""Processes that charge one budget at once: run by the tests and the benchmark, each in an interpreter of its own.
+"""Processes that charge one budget at once: run by the tests and the benchmark,
+each in an interpreter of its own.
 
-python spenders.py spend PLACE PROCESSES SPENDS        # fork, charge, and print what was granted as JSON
-python spenders.py capped PLACE PROCESSES SPENDS       # the same under caps of a spender and a day
-python spenders.py among PLACE PROCESSES SPENDS        # the same, and every second one is killed
-python spenders.py squares PLACE PROCESSES SPENDS FIT  # the same, counting μ², in which so many fit
-python spenders.py shares PLACE PROCESSES SPENDS       # three spenders with parts, who move parts
-python spenders.py raw PATH PROCESSES SPENDS           # as many bare synced SQLite transactions
-python spenders.py kills PATH SEEN KILLS    # fork, charge, store, write down what was seen; kill; check
-python spenders.py copies PATH SEEN KILLS   # the same, and copy the file and journal after each kill
-python spenders.py backups PATH SEEN KILLS  # the same, and take a backup before each kill
+python spenders.py spend PLACE PROCESSES SPENDS # fork, charge, and print what was granted as JSON
+python spenders.py capped PLACE PROCESSES SPENDS # the same under caps of a spender and a day python
+spenders.py among PLACE PROCESSES SPENDS # the same, and every second one is killed python
+spenders.py squares PLACE PROCESSES SPENDS FIT # the same, counting μ², in which so many fit python
+spenders.py shares PLACE PROCESSES SPENDS # three spenders with parts, who move parts python
+spenders.py raw PATH PROCESSES SPENDS # as many bare synced SQLite transactions python spenders.py
+kills PATH SEEN KILLS # fork, charge, store, write down what was seen; kill; check python
+spenders.py copies PATH SEEN KILLS # the same, and copy the file and journal after each kill python
+spenders.py backups PATH SEEN KILLS # the same, and take a backup before each kill
 """
 
 import json
@@ -27,7 +28,9 @@ CAP = Fraction(1000)
 def sizes(worker, spends):
     """Prices from 1e-6 to 1, mostly small, so that the cap is reached on the way."""
     draw = random.Random(worker)
-    return [Fraction(draw.choice([1, 1, 7, 1000, 300_000, 1_000_000]), 10**6) for _ in range(spends)]
+    return [
+        Fraction(draw.choice([1, 1, 7, 1000, 300_000, 1_000_000]), 10**6) for _ in range(spends)
+    ]
 
 
 def shared(place):
@@ -74,7 +77,9 @@ def spend(place, processes, spends, cap):
         granted, refused = Fraction(0), 0
         for i, price in enumerate(sizes(worker, spends)):
             try:
-                budget.charge(Loss.charged(price, Fraction(0)), "unit 'id', add-remove", f"{worker}.{i}")
+                budget.charge(
+                    Loss.charged(price, Fraction(0)), "unit 'id', add-remove", f"{worker}.{i}"
+                )
                 granted += price
             except BudgetExceeded:
                 refused += 1
@@ -92,7 +97,8 @@ def spend(place, processes, spends, cap):
 
 
 def capped(place, processes, spends):
-    """Every second process spends as one of two spenders; what was granted, and what the caps say of it.
+    """Every second process spends as one of two spenders;
+    what was granted, and what the caps say of it.
 
     Before that, as many others are killed while they spend.
     """
@@ -106,14 +112,17 @@ def capped(place, processes, spends):
         child = os.fork()
         if child == 0:
             while True:
-                killing.charge(Loss.charged(Fraction(1, 10**6), Fraction(0)), "unit 'id', add-remove", "?")
+                killing.charge(
+                    Loss.charged(Fraction(1, 10**6), Fraction(0)), "unit 'id', add-remove", "?"
+                )
         children.append(child)
     for child in children:
         time.sleep(random.uniform(0.01, 0.06))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     killed = None
-    while killed != budget.spent.exact_epsilon:  # a server may end the last charges of those that were killed
+    # a server may end the last charges of those that were killed
+    while killed != budget.spent.exact_epsilon:
         killed = budget.spent.exact_epsilon
         time.sleep(1)
 
@@ -143,7 +152,9 @@ def capped(place, processes, spends):
 
 
 def among(place, processes, spends):
-    """Under caps of two spenders and a day, processes that spend; every second one goes on until it is killed."""
+    """Under caps of two spenders and a day, processes that spend;
+    every second one goes on until it is killed.
+    """
     from dpframe.budget import Loss
     from dpframe.errors import CapExceeded
 
@@ -177,7 +188,8 @@ def among(place, processes, spends):
     for child in (killer, *victims):
         os.waitpid(child, 0)
     before = None
-    while before != budget.spent.exact_epsilon:  # a server may end the last charges of those that were killed
+    # a server may end the last charges of those that were killed
+    while before != budget.spent.exact_epsilon:
         before = budget.spent.exact_epsilon
         time.sleep(1)
     now = {(cap.cap, cap.spender): str(cap.spent.exact_epsilon) for cap in budget.caps}
@@ -207,7 +219,10 @@ def squares(place, processes, spends, fit):
         for _ in range(spends):
             try:
                 budget.charge(
-                    price, "unit 'id', add-remove", f"{worker}", normal=Normal(each * (1 - Fraction(1, 10**9)))
+                    price,
+                    "unit 'id', add-remove",
+                    f"{worker}",
+                    normal=Normal(each * (1 - Fraction(1, 10**9))),
                 )
                 granted += 1
             except BudgetExceeded:
@@ -217,7 +232,12 @@ def squares(place, processes, spends, fit):
     answers = in_parallel(processes, work)
     errors = [a["error"] for a in answers if "error" in a]
     granted = sum(a.get("granted", 0) for a in answers)
-    return {"errors": errors, "granted": granted, "entries": ledger.verify()["shared"], "more": budget.standing.more}
+    return {
+        "errors": errors,
+        "granted": granted,
+        "entries": ledger.verify()["shared"],
+        "more": budget.standing.more,
+    }
 
 
 def raw(path, processes, spends):
@@ -237,11 +257,16 @@ def raw(path, processes, spends):
 
     start = time.perf_counter()
     answers = in_parallel(processes, work)
-    return {"errors": [a["error"] for a in answers if "error" in a], "seconds": time.perf_counter() - start}
+    return {
+        "errors": [a["error"] for a in answers if "error" in a],
+        "seconds": time.perf_counter() - start,
+    }
 
 
 def shares(place, processes, spends):
-    """Three spenders with a part of the budget each, who pay from it in many processes and move parts to each other."""
+    """Three spenders with a part of the budget each, who pay from it in many
+    processes and move parts to each other.
+    """
     from dpframe.budget import Loss
     from dpframe.errors import BudgetExceeded
 
@@ -255,10 +280,14 @@ def shares(place, processes, spends):
             price = Fraction(draw.choice([1, 3, 20]), 1000)
             try:
                 if draw.random() < 0.3:
-                    parts[own].transfer(draw.choice([name for name in names if name != own]), epsilon=price)
+                    parts[own].transfer(
+                        draw.choice([name for name in names if name != own]), epsilon=price
+                    )
                     moved += 1
                 else:
-                    parts[own].charge(Loss.charged(price, Fraction(0)), "unit 'id', add-remove", f"{worker}")
+                    parts[own].charge(
+                        Loss.charged(price, Fraction(0)), "unit 'id', add-remove", f"{worker}"
+                    )
                     granted += price
             except BudgetExceeded:  # also for the cap of whoever receives
                 pass
@@ -282,13 +311,17 @@ def shares(place, processes, spends):
 
 
 def until_killed(place, seen, pause=0.0):
-    """Charge and store without end; what a user would have seen is written down, and synced, after it was stored."""
+    """Charge and store without end; what a user would have seen is written down,
+    and synced, after it was stored.
+    """
     from dpframe.budget import Loss
 
     budget = shared(place).budget("killed", epsilon=10**6, caps={"month": 10**6})
     with open(seen, "a") as book:
         while True:
-            receipt = budget.charge(Loss.charged(Fraction(1, 1000), Fraction(0)), "unit 'id', add-remove", "count()")
+            receipt = budget.charge(
+                Loss.charged(Fraction(1, 1000), Fraction(0)), "unit 'id', add-remove", "count()"
+            )
             budget.store(receipt, os.urandom(2000), {"releases": []})
             book.write(f"{receipt.number}\n")
             book.flush()
@@ -319,8 +352,8 @@ def integrity(path):
 def kills(path, seen, number, copies=None, meanwhile=None, pause=0.0):
     """Kill a process that charges and stores, over and over; the file must be sound after each.
 
-    As often as was asked, and until as many charges were seen. Where a process got nowhere the next one has more time:
-    a slow machine only takes longer. A server looks after its own files.
+    As often as was asked, and until as many charges were seen. Where a process got nowhere the next
+    one has more time: a slow machine only takes longer. A server looks after its own files.
     """
     draw, reports, patience, before = random.Random(number), [], 1.0, 0
     while len(reports) < number or before <= number:
@@ -341,7 +374,9 @@ def kills(path, seen, number, copies=None, meanwhile=None, pause=0.0):
 
 
 def copying(path):
-    """A function that copies a ledger as a kill left it, beside the number of charges that were seen by then."""
+    """A function that copies a ledger as a kill left it, beside the number of
+    charges that were seen by then.
+    """
 
     def copy(number, seen):
         for part in (path, f"{path}-journal"):
@@ -352,7 +387,8 @@ def copying(path):
 
 
 def backing_up(path, folder, every):
-    """A function that takes a backup of a ledger, named after the number of charges that were seen by then.
+    """A function that takes a backup of a ledger, named after the number of
+    charges that were seen by then.
 
     Input:  every: before one kill of so many; a process charges on while the backup is taken
     """
@@ -387,5 +423,7 @@ if __name__ == "__main__":
         assert sqlite_file  # imported beforehand, so that each child starts at once
         copies = copying(place) if verb == "copies" else None
         number, beside = int(rest[1]), verb == "backups"
-        meanwhile = backing_up(place, os.path.dirname(rest[0]), 1 if number < 20 else 4) if beside else None
+        meanwhile = (
+            backing_up(place, os.path.dirname(rest[0]), 1 if number < 20 else 4) if beside else None
+        )
         print(json.dumps(kills(place, rest[0], number, copies, meanwhile, 0.03 if beside else 0.0)))

@@ -16,7 +16,13 @@ from hypothesis import strategies as st
 
 from dpframe.budget import Budget, Loss, read_delta, read_epsilon
 from dpframe.budget.losses import GRID, MOST, number_of
-from dpframe.errors import BudgetExceeded, BudgetMismatch, InvalidArgument, InvalidPrice, UnsupportedOperation
+from dpframe.errors import (
+    BudgetExceeded,
+    BudgetMismatch,
+    InvalidArgument,
+    InvalidPrice,
+    UnsupportedOperation,
+)
 
 
 def loss(epsilon: object, delta: object = 0) -> Loss:
@@ -38,7 +44,9 @@ def test_a_price_is_the_decimal_that_was_typed(value):
     assert read_epsilon(value) == Fraction(1, 10)
 
 
-@pytest.mark.parametrize("bad", [0, -1, float("nan"), float("inf"), -float("inf"), "1", None, True, [1], 1e-13, 1j])
+@pytest.mark.parametrize(
+    "bad", [0, -1, float("nan"), float("inf"), -float("inf"), "1", None, True, [1], 1e-13, 1j]
+)
 def test_a_price_that_cannot_be_is_refused(bad):
     with pytest.raises(InvalidPrice):
         read_epsilon(bad)
@@ -52,7 +60,11 @@ def test_a_delta_that_cannot_be_is_refused(bad):
 
 def test_charges_round_up_and_limits_round_down():
     odd, room = Fraction(1, 1009), Fraction(1, 10**40)
-    charged, in_rho, limit = Loss.charged(odd, odd), Loss.charged_rho(odd, odd), Loss.limit(odd, odd)
+    charged, in_rho, limit = (
+        Loss.charged(odd, odd),
+        Loss.charged_rho(odd, odd),
+        Loss.limit(odd, odd),
+    )
     for up in (charged.exact_epsilon, charged.exact_delta, in_rho.exact_rho, in_rho.exact_delta):
         assert odd < up < odd + room
     for down in (limit.exact_epsilon, limit.exact_delta, Loss.limit_rho(odd, odd).exact_rho):
@@ -69,7 +81,9 @@ PRICES = st.one_of(
 
 @given(st.lists(PRICES, min_size=1, max_size=30), PRICES)
 def test_sums_are_exact_and_bounded_and_limits_hold(prices, limit):
-    """Every charge covers its price, every sum is a multiple of 1/GRID, and no sum is above the limit."""
+    """Every charge covers its price, every sum is a multiple of 1/GRID,
+    and no sum is above the limit.
+    """
     budget = Budget(epsilon=limit)
     granted = Fraction(0)
     for price in prices:
@@ -110,7 +124,11 @@ def test_sums_are_exact_and_bounded_and_limits_hold(prices, limit):
 def test_parts_of_a_budget_fit(price, times, limit):
     for budget, price_of in ((Budget(epsilon=limit), "epsilon"), (Budget(rho=limit), "rho")):
         number = read_epsilon(price)
-        each = Loss.charged(number, Fraction(0)) if price_of == "epsilon" else Loss.charged_rho(number, Fraction(0))
+        each = (
+            Loss.charged(number, Fraction(0))
+            if price_of == "epsilon"
+            else Loss.charged_rho(number, Fraction(0))
+        )
         for _ in range(times):
             budget.charge(each, "a", "count()")
         with pytest.raises(BudgetExceeded):
@@ -119,7 +137,9 @@ def test_parts_of_a_budget_fit(price, times, limit):
 
 @pytest.mark.parametrize("step", [97, pytest.param(1, marks=pytest.mark.long)])
 def test_every_part_of_a_thousand_or_fewer_fits(step):
-    """Each k / n as a float is charged as that fraction, so n of them are k, and k / n and (n - k) / n are 1."""
+    """Each k / n as a float is charged as that fraction, so n of them are k,
+    and k / n and (n - k) / n are 1.
+    """
     for n in range(1, 1001):
         for k in (1, *range(2, n, step), n - 1, n, n + 1, 3 * n - 1):
             if k:
@@ -132,11 +152,15 @@ def test_parts_of_small_prices_fit(zeros):
     """Those of δ, mostly: 1e-6 / 7 is charged seven times from 1e-6."""
     for n in range(1, 1001, 3):
         price = float(f"1e-{zeros}") / n
-        assert read_delta(min(price, 0.5), "delta") == min(Fraction(1, n * 10**zeros), Fraction(1, 2))
+        assert read_delta(min(price, 0.5), "delta") == min(
+            Fraction(1, n * 10**zeros), Fraction(1, 2)
+        )
 
 
 def test_a_float_stands_for_a_number_beside_it():
-    """A decimal of up to 12 digits is itself, whatever fraction is near; above 2^30 every float is its decimal."""
+    """A decimal of up to 12 digits is itself, whatever fraction is near;
+    above 2^30 every float is its decimal.
+    """
     draw = random.Random(5)
     for _ in range(3000):
         value = math.ldexp(draw.random(), draw.randint(-60, 60))
@@ -153,15 +177,23 @@ def test_a_float_stands_for_a_number_beside_it():
 
 
 def test_what_is_charged_for_a_float_is_what_its_noise_is_calibrated_to():
-    """1/11 as a float is less than its shortest decimal, 2/3 more: the scale is that of the fraction, rounded up."""
+    """1/11 as a float is less than its shortest decimal, 2/3 more:
+    the scale is that of the fraction, rounded up.
+    """
     for n in (3, 7, 11, 49, 997):
         budget = Budget(epsilon=1)
-        out = pl.DataFrame({"id": [1, 2, 3]}).dp(unit="id", budget=budget).count_units().release(epsilon=1 / n)
+        out = (
+            pl.DataFrame({"id": [1, 2, 3]})
+            .dp(unit="id", budget=budget)
+            .count_units()
+            .release(epsilon=1 / n)
+        )
         assert budget.spent.exact_epsilon == Fraction(1, n)
         assert out.noise["scale"].to_list() == [float(n)]
 
 
-@pytest.mark.filterwarnings("ignore:The released table is empty")  # too few units: it is about the price
+# too few units: it is about the price
+@pytest.mark.filterwarnings("ignore:The released table is empty")
 def test_thirds_of_a_budget_are_released():
     """What a user types: three times 1/3 of 1, in ε, and of δ beside it."""
     rows = pl.DataFrame({"id": [1, 2, 3], "city": ["a", "b", "a"]})
@@ -178,7 +210,12 @@ def test_thirds_of_a_budget_are_released():
 
 def test_noise_is_calibrated_to_what_is_charged():
     budget = Budget(epsilon=1)
-    out = pl.DataFrame({"id": [1, 2, 3]}).dp(unit="id", budget=budget).count_units().release(epsilon=Fraction(1, 3))
+    out = (
+        pl.DataFrame({"id": [1, 2, 3]})
+        .dp(unit="id", budget=budget)
+        .count_units()
+        .release(epsilon=Fraction(1, 3))
+    )
     assert budget.spent.exact_epsilon == Fraction(1, 3)
     assert out.noise["scale"].to_list() == [3.0]
 
@@ -195,7 +232,13 @@ def test_what_is_shown_is_never_more_than_is_left_nor_less_than_was_spent():
 
 @pytest.mark.parametrize(
     "bad",
-    [Decimal("1e-999999999"), Decimal("1e999999999"), Fraction(1, 10**2000), Decimal("0.1" + "3" * 5000), MOST * 10],
+    [
+        Decimal("1e-999999999"),
+        Decimal("1e999999999"),
+        Fraction(1, 10**2000),
+        Decimal("0.1" + "3" * 5000),
+        MOST * 10,
+    ],
 )
 def test_numbers_that_are_too_long_are_refused_at_once(bad):
     with pytest.raises(InvalidPrice):
@@ -226,7 +269,9 @@ def test_what_is_left_can_be_copied_from_the_refusal():
     budget.charge(loss(1 / 3, 1e-7 / 3), "a", "count()")
     with pytest.raises(BudgetExceeded) as caught:
         budget.charge(loss(1), "a", "count()")
-    epsilon, delta = map(float, re.findall(r"left is epsilon=(.*), delta=(.*)\.$", str(caught.value))[0])
+    epsilon, delta = map(
+        float, re.findall(r"left is epsilon=(.*), delta=(.*)\.$", str(caught.value))[0]
+    )
     budget.charge(loss(epsilon, delta), "a", "count()")
     assert budget.remaining <= loss(1e-12, 1e-18)
 

@@ -1,8 +1,9 @@
-"""What the account of (ε, δ) accepted, composed exactly at 400 bits, is within the limit: prices of every kind, mixed.
+"""What the account of (ε, δ) accepted, composed exactly at 400 bits, is within the
+limit: prices of every kind, mixed.
 
-A release is replaced by the worst mechanism that its price and its μ² allow: Gaussian noise of this μ², randomized
-response, a choice on both ends of its interval of log ratios, a leak of its δ. Log ratios of the pure ones are added
-up on a grid that is exact, since each is a multiple of one ε.
+A release is replaced by the worst mechanism that its price and its μ² allow: Gaussian noise of this
+μ², randomized response, a choice on both ends of its interval of log ratios, a leak of its δ. Log
+ratios of the pure ones are added up on a grid that is exact, since each is a multiple of one ε.
 """
 
 import math
@@ -32,7 +33,9 @@ def normal_mass(z):
 
 
 def over(epsilon, square, ratio):
-    """P - e^ε·Q beyond it, of Gaussian noise of this μ² after log ratios that add up to `ratio`, for a P of 1."""
+    """P - e^ε·Q beyond it, of Gaussian noise of this μ² after log ratios that
+    add up to `ratio`, for a P of 1.
+    """
     rest = exact(epsilon) - ratio
     if not square:
         gain = 1 - rest.exp()
@@ -42,7 +45,9 @@ def over(epsilon, square, ratio):
 
 
 def true_delta(epsilon, responses, square, leaks):
-    """δ at ε of randomized responses (top, bottom of their log ratios, in steps), Gaussian noise and leaks, exactly."""
+    """δ at ε of randomized responses (top, bottom of their log ratios, in steps),
+    Gaussian noise and leaks, exactly.
+    """
     with ctx.workprec(400):
         laws = {0: arb(1)}
         for high, low in responses:  # P/Q is e^high with P-mass p, or e^-low
@@ -53,7 +58,10 @@ def true_delta(epsilon, responses, square, leaks):
                 after[ratio + high] += mass * q * up
                 after[ratio - low] += mass * (1 - q) * down
             laws = after
-        rest = sum((mass * over(epsilon, square, exact(ratio * STEP)) for ratio, mass in laws.items()), arb(0))
+        rest = sum(
+            (mass * over(epsilon, square, exact(ratio * STEP)) for ratio, mass in laws.items()),
+            arb(0),
+        )
         kept = arb(1)
         for leak in leaks:
             kept *= 1 - exact(leak)
@@ -61,13 +69,24 @@ def true_delta(epsilon, responses, square, leaks):
 
 
 def drawn(draw, limit):
-    """A price, what is known besides, and the worst mechanism: responses, μ² of Gaussian noise, a leak."""
-    kind, steps = draw.choice(["pure", "normal", "keys", "normal keys", "choice", "rho"]), draw.randint(1, 40)
+    """A price, what is known besides, and the worst mechanism:
+    responses, μ² of Gaussian noise, a leak.
+    """
+    kind, steps = (
+        draw.choice(["pure", "normal", "keys", "normal keys", "choice", "rho"]),
+        draw.randint(1, 40),
+    )
     epsilon, delta = steps * STEP, limit.exact_delta * Fraction(draw.randint(1, 30), 200)
     square = Fraction(draw.randint(1, 60), 10**4)
     match kind:
         case "pure":
-            return Loss.charged(epsilon, Fraction(0)), None, [(steps, steps)], Fraction(0), Fraction(0)
+            return (
+                Loss.charged(epsilon, Fraction(0)),
+                None,
+                [(steps, steps)],
+                Fraction(0),
+                Fraction(0),
+            )
         case "normal":
             slack = Fraction(1, 10**8)
             price = Loss.charged(max(gdp_to_epsilon(square, slack), STEP), slack)
@@ -77,8 +96,17 @@ def drawn(draw, limit):
         case "normal keys":
             return Loss.charged_rho(square / 2, delta), Normal(square, keys=True), [], square, delta
         case "choice":
-            square, low = range_to_gdp((2 * epsilon) ** 2 / 8), draw.randint(1, 2 * steps - 1) if steps > 1 else 1
-            return Loss.charged_rho(square / 2, Fraction(0)), Normal(square), [(2 * steps - low, low)], Fraction(0), 0
+            square, low = (
+                range_to_gdp((2 * epsilon) ** 2 / 8),
+                draw.randint(1, 2 * steps - 1) if steps > 1 else 1,
+            )
+            return (
+                Loss.charged_rho(square / 2, Fraction(0)),
+                Normal(square),
+                [(2 * steps - low, low)],
+                Fraction(0),
+                0,
+            )
     return Loss.charged_rho(square / 2, Fraction(0)), None, [], square, Fraction(0)
 
 
@@ -87,10 +115,13 @@ def drawn(draw, limit):
 @pytest.mark.parametrize("turned", [False, True])
 def test_prices_of_every_kind_in_any_order_are_within_the_limit(seed, turned):
     draw = random.Random(seed)
-    limit = Loss.limit(Fraction(draw.choice([1, "1/2", 2])), Fraction(draw.choice(["1/1000000", "1/1000", "1/20"])))
+    limit = Loss.limit(
+        Fraction(draw.choice([1, "1/2", 2])), Fraction(draw.choice(["1/1000000", "1/1000", "1/20"]))
+    )
     account, refused = GaussianDp(), 0
     total, responses, square, leaks = account.total([]), [], Fraction(0), []
-    palette = [drawn(draw, limit) for _ in range(draw.choice([1, 2, 3, 40]))]  # few of them come nearest to the limit
+    # few of them come nearest to the limit
+    palette = [drawn(draw, limit) for _ in range(draw.choice([1, 2, 3, 40]))]
     while refused < 6 and len(responses) < 60 and len(leaks) < 200:
         price, known, more, own, leak = draw.choice(palette)
         after = account.total([total, account.charged(total, price, limit, known)])
@@ -106,7 +137,9 @@ def test_prices_of_every_kind_in_any_order_are_within_the_limit(seed, turned):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_parts_of_a_partition_and_the_whole_table(seed):
-    """Releases about parts, the whole table, an allowance and found keys in any order: the loss of a unit in a part."""
+    """Releases about parts, the whole table, an allowance and found keys in any
+    order: the loss of a unit in a part.
+    """
     draw, budget = random.Random(seed), Budget(epsilon=1, delta=1e-6)
     name, _ = budget.partition({"by": "c"}, 1)
     units = {key: ([], Fraction(0), []) for key in "abc"}
@@ -128,10 +161,14 @@ def test_parts_of_a_partition_and_the_whole_table(seed):
 
 
 def test_shares_are_as_tight_as_they_are_said_to_be():
-    """A hundred shares of counts: the exact δ is 3/4 of the limit, where a quarter of it is kept for keys."""
+    """A hundred shares of counts: the exact δ is 3/4 of the limit, where a
+    quarter of it is kept for keys.
+    """
     budget = Budget(epsilon=1, delta=1e-6)
     square = 2 * budget.part(Fraction(1, 100)).exact_rho * 100
     with ctx.workprec(400):
         delta = over(Fraction(1), square, arb(0))
     assert exact("74999/100000000000") < delta < exact("75/100000000")
-    assert math.isclose(float(square), float(gdp_within(Fraction(1), Fraction(3, 4 * 10**6))), rel_tol=1e-9)
+    assert math.isclose(
+        float(square), float(gdp_within(Fraction(1), Fraction(3, 4 * 10**6))), rel_tol=1e-9
+    )

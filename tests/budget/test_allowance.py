@@ -1,4 +1,6 @@
-"""Budgets that last: a part for each night, tomorrow's never today, carried over where that was asked for."""
+"""Budgets that last: a part for each night, tomorrow's never today, carried
+over where that was asked for.
+"""
 
 import datetime as dt
 import math
@@ -30,7 +32,9 @@ def clock(monkeypatch):
 
 
 def pay(allowance, epsilon, **options):
-    receipt = allowance.charge(Loss.charged(Fraction(epsilon), Fraction(0)), WHO, "count()", **options)
+    receipt = allowance.charge(
+        Loss.charged(Fraction(epsilon), Fraction(0)), WHO, "count()", **options
+    )
     allowance.store(receipt, b"table", {"releases": []})
     return receipt
 
@@ -40,7 +44,10 @@ def test_tomorrow_s_part_is_refused_today(place, clock):
     nightly = budget.allocate(per="night", nights=4, epsilon=1)
     assert (budget.spent.epsilon, nightly.share.epsilon) == (1.0, 0.25)
     pay(nightly, "0.25")
-    with pytest.raises(errors.BudgetExceeded, match=r"ε = 0 is left of this night's part.*begins at 2026-11-22 00:00"):
+    with pytest.raises(
+        errors.BudgetExceeded,
+        match=r"ε = 0 is left of this night's part.*begins at 2026-11-22 00:00",
+    ):
         pay(nightly, "1e-9")
     clock(hours=2)
     pay(nightly, "0.2")
@@ -50,7 +57,9 @@ def test_tomorrow_s_part_is_refused_today(place, clock):
     clock(days=1)
     assert nightly.tonight.epsilon == 0.25
     clock(days=2)
-    with pytest.raises(errors.BudgetExceeded, match="the last of 4 nights ended at 2026-11-25 00:00"):
+    with pytest.raises(
+        errors.BudgetExceeded, match="the last of 4 nights ended at 2026-11-25 00:00"
+    ):
         pay(nightly, "1e-9")
     assert (budget.spent.epsilon, nightly.spent.epsilon) == (1.0, 0.45)
     assert [line.price.epsilon for line in nightly.history()] == [0.25, 0.2]
@@ -77,7 +86,9 @@ def test_at_a_delta_nights_are_counted_in_rho_where_that_is_tighter(clock):
     many = dp.Budget(epsilon=2, delta=1e-6).allocate(nights=90, epsilon=2, delta=1e-6)
     assert many.accountant == "zcdp"
     assert zcdp_to_epsilon(many.limit.rho, 1e-6) <= 2
-    assert 1 / math.sqrt(2 * many.share.rho) < 0.4 * math.sqrt(2) * 90 / 2, "less than half the noise of a 90th of ε"
+    assert 1 / math.sqrt(2 * many.share.rho) < 0.4 * math.sqrt(2) * 90 / 2, (
+        "less than half the noise of a 90th of ε"
+    )
     few = dp.Budget(epsilon=2, delta=1e-6).allocate(nights=2, epsilon=2, delta=1e-6)
     assert few.accountant == "basic"
     assert dp.Budget(rho=1).allocate(nights=10, rho=0.5).share.rho == 0.05
@@ -106,7 +117,9 @@ def test_an_allowance_is_paid_once_and_stands_for_one_schedule(place, clock):
         budget.allocate(nights=4, epsilon=1.5, name="another")
     pay(budget.allocate(nights=4, epsilon=1), "0.1")
     with pytest.raises(errors.BudgetMismatch):
-        budget.charge(Loss.charged(Fraction(1, 10), Fraction(0)), "unit 'other', add-remove", "count()")
+        budget.charge(
+            Loss.charged(Fraction(1, 10), Fraction(0)), "unit 'other', add-remove", "count()"
+        )
 
 
 @pytest.mark.parametrize(
@@ -165,7 +178,12 @@ def test_a_changed_allowance_is_found_by_verify(tmp_path, clock):
     with budget._book.write() as page:
         loss = {"epsilon": "2/1", "delta": "0/1", "rho": None}
         none = {"epsilon": "0/1", "delta": "0/1", "rho": None}
-        body = {"loss": none, "about": nightly._opening.number, "within": {"loss": loss, "night": 0}, "name": None}
+        body = {
+            "loss": none,
+            "about": nightly._opening.number,
+            "within": {"loss": loss, "night": 0},
+            "name": None,
+        }
         page.append("charge", body, account.now())
     with pytest.raises(errors.LedgerDamaged, match="more than the allowance"):
         ledger.verify()
@@ -185,7 +203,8 @@ def test_a_forecast_says_how_long_a_budget_lasts(clock):
     told = budget.forecast()
     assert told.lasts == {"budget": dt.date(2026, 11, 28)}
     assert str(told) == (
-        "budget: ε = 1 of 2 spent, 1 left; at 0.25 a day, the mean of the last 4 days, it lasts until 2026-11-28."
+        "budget: ε = 1 of 2 spent, 1 left; at 0.25 a day, the mean of the last 4 days, it lasts "
+        "until 2026-11-28."
     )
     assert told.table.get_column("total").max() == 2
     budget.charge(Loss.charged(Fraction(4, 5), Fraction(0)), WHO, "count()")
@@ -229,7 +248,9 @@ def test_nights_near_the_first_and_last_year_are_refused_by_name_before_anything
 
 
 def test_a_part_without_nights_is_spent_at_any_time_and_reopened_by_its_name(clock, tmp_path):
-    """Shares of a team: each is a part of one budget, charged in advance, that no other name can spend."""
+    """Shares of a team: each is a part of one budget, charged in
+    advance, that no other name can spend.
+    """
     ledger = dp.Ledger(tmp_path / "team.sqlite", clock_skew=dt.timedelta(days=900))
     budget = ledger.budget("team", epsilon=2)
     bo = budget.allocate(name="bo", epsilon=1)
@@ -239,10 +260,16 @@ def test_a_part_without_nights_is_spent_at_any_time_and_reopened_by_its_name(clo
     table = pl.DataFrame({"id": [1, 2]})
     table.dp(unit="id", budget=bo).count_units().release(epsilon=0.4)
     clock(days=400)
-    again = dp.Ledger(tmp_path / "team.sqlite", clock_skew=dt.timedelta(days=900)).budget("team").allocate(name="bo")
+    again = (
+        dp.Ledger(tmp_path / "team.sqlite", clock_skew=dt.timedelta(days=900))
+        .budget("team")
+        .allocate(name="bo")
+    )
     table.dp(unit="id", budget=again).count_units().release(epsilon=0.5)
     assert again.spent.epsilon == bo.spent.epsilon == 0.9
-    with pytest.raises(errors.BudgetExceeded, match=r"ε = 0\.1 is left of this allowance, which is ε = 1\."):
+    with pytest.raises(
+        errors.BudgetExceeded, match=r"ε = 0\.1 is left of this allowance, which is ε = 1\."
+    ):
         table.dp(unit="id", budget=again).count_units().release(epsilon=0.2)
     with pytest.raises(errors.InvalidPrice):
         budget.allocate(name="cy")
@@ -256,7 +283,9 @@ def test_a_part_without_nights_is_spent_at_any_time_and_reopened_by_its_name(clo
     assert ledger.verify() == {"team": 7}
 
 
-@pytest.mark.parametrize("dated", [{"per": "1mo"}, {"start": "2026-01-01"}, {"zone": "Europe/Vienna"}, {"carry": True}])
+@pytest.mark.parametrize(
+    "dated", [{"per": "1mo"}, {"start": "2026-01-01"}, {"zone": "Europe/Vienna"}, {"carry": True}]
+)
 def test_a_length_without_a_number_is_no_part_without_nights(dated):
     with pytest.raises(errors.InvalidArgument, match="number of nights"):
         dp.Budget(epsilon=1).allocate(name="bo", epsilon=0.5, **dated)

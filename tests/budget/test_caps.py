@@ -43,9 +43,13 @@ def made(request, tmp_path):
     """A function that makes a budget in each kind of store."""
     if request.param == "memory":
         return lambda caps, **limit: dp.Budget(**limit or {"epsilon": 10, "delta": 1e-3}, caps=caps)
-    place = tmp_path / "a.sqlite" if request.param == "sqlite" else request.getfixturevalue("postgres")
+    place = (
+        tmp_path / "a.sqlite" if request.param == "sqlite" else request.getfixturevalue("postgres")
+    )
     ledger = Ledger(place, clock_skew=dt.timedelta(days=900))
-    return lambda caps, **limit: ledger.budget("b", **limit or {"epsilon": 10, "delta": 1e-3}, caps=caps)
+    return lambda caps, **limit: ledger.budget(
+        "b", **limit or {"epsilon": 10, "delta": 1e-3}, caps=caps
+    )
 
 
 def paid(budget, price=0.4, who=None, **options):
@@ -66,7 +70,9 @@ def test_each_cap_refuses_by_itself_and_a_refusal_changes_nothing(made, clock):
     assert (refused.value.cap, refused.value.frees) == ("release", None)
     paid(budget, 0.5, "ana")
     paid(budget, 0.3, "ana")
-    with pytest.raises(errors.CapExceeded, match=r"cap of the spender 'ana' .* fits under every cap now: nothing"):
+    with pytest.raises(
+        errors.CapExceeded, match=r"cap of the spender 'ana' .* fits under every cap now: nothing"
+    ):
         paid(budget, 1e-12, "ana")
     with pytest.raises(
         errors.CapExceeded, match=r"cap of a day .* anew at 2026-03-02 00:00 UTC.* epsilon=0\.2"
@@ -99,8 +105,10 @@ def test_where_spenders_have_a_cap_a_release_says_who_spends(made):
         ("day", "Europe/Vienna", (2026, 3, 28, 22, 59), (2026, 3, 28, 23)),
         ("day", "Europe/Vienna", (2026, 3, 29, 21, 59), (2026, 3, 29, 22)),  # a day of 23 hours
         ("day", "Europe/Vienna", (2026, 10, 25, 22, 59), (2026, 10, 25, 23)),  # of 25
-        ("day", "America/Sao_Paulo", (2018, 11, 4, 2, 59), (2018, 11, 4, 3)),  # whose midnight is skipped
-        ("day", "Pacific/Apia", (2011, 12, 30, 9, 59), (2011, 12, 30, 10)),  # after which a day is skipped
+        # whose midnight is skipped
+        ("day", "America/Sao_Paulo", (2018, 11, 4, 2, 59), (2018, 11, 4, 3)),
+        # after which a day is skipped
+        ("day", "Pacific/Apia", (2011, 12, 30, 9, 59), (2011, 12, 30, 10)),
         ("week", "UTC", (2026, 3, 1, 23, 59), (2026, 3, 2)),  # a Sunday
         ("week", "Asia/Tokyo", (2026, 12, 31, 23), (2027, 1, 3, 15)),
         ("month", "UTC", (2024, 2, 29, 23, 59), (2024, 3, 1)),
@@ -189,7 +197,9 @@ def test_a_series_counts_once(clock):
 
 
 def test_a_share_counts_under_a_cap_of_epsilon(made):
-    """A price in ρ, in a budget that takes both, as the ε that it implies at the budget's δ; with a cap of ρ as ρ."""
+    """A price in ρ, in a budget that takes both, as the ε that it implies at the
+    budget's δ; with a cap of ρ as ρ.
+    """
     budget = made({"day": 0.5, "spender": 0.3}, epsilon=10, delta=1e-6)
     query = pl.DataFrame({"id": [1, 2]}).dp(unit="id", budget=budget).count_units()
     out = query.release(share=0.001, spender="ana")
@@ -214,7 +224,9 @@ def test_a_share_counts_under_a_cap_of_epsilon(made):
 
 
 def test_an_allowance_counts_for_the_spender_who_takes_it(made, clock):
-    """In full and at once, so that nobody locks more than the cap; what it pays for counts under all other caps."""
+    """In full and at once, so that nobody locks more than the cap;
+    what it pays for counts under all other caps.
+    """
     del clock
     budget = made({"spender": 1, "day": 0.4, "release": 0.3})
     table = pl.DataFrame({"id": [1, 2]})
@@ -223,7 +235,11 @@ def test_an_allowance_counts_for_the_spender_who_takes_it(made, clock):
     with pytest.raises(errors.CapExceeded, match="cap of the spender 'ana'"):
         budget.for_spender("ana").allocate(nights=10, epsilon=1.5)
     nightly = budget.for_spender("ana").allocate(nights=2, epsilon=0.8)
-    assert spent(budget) == {("spender", "ana"): Fraction(4, 5), ("day", None): 0, ("release", None): 0}
+    assert spent(budget) == {
+        ("spender", "ana"): Fraction(4, 5),
+        ("day", None): 0,
+        ("release", None): 0,
+    }
     with pytest.raises(errors.CapExceeded, match="cap of the spender 'ana'"):
         budget.for_spender("ana").allocate(nights=10, epsilon=0.3, name="more")
     night = table.dp(unit="id", budget=nightly).count_units()
@@ -251,7 +267,9 @@ def test_an_allowance_that_nobody_took_counts_when_it_is_spent(tmp_path, clock):
 
 
 def test_series_and_tuning_are_under_caps(made, clock):
-    """A series at its whole price, where it is opened; a tuning at its own; dp.Auto and a batch as they are charged."""
+    """A series at its whole price, where it is opened; a tuning at its own;
+    dp.Auto and a batch as they are charged.
+    """
     del clock
     budget = made({"release": 0.5, "day": 1, "spender": 0.8})
     table = pl.DataFrame({"id": [1, 2, 3], "g": ["a", "b", "a"]})
@@ -271,7 +289,9 @@ def test_series_and_tuning_are_under_caps(made, clock):
     opened(ana, 0.5)
     ana.series("visits").add(visits(ana), period="2026-03-02")
     assert spent(budget)["spender", "ana"] == spent(budget)["day", None] == Fraction(1, 2)
-    auto = table.dp(unit="id", budget=budget).group_by("g", keys=["a", "b"], limits=dp.Auto()).count()
+    auto = (
+        table.dp(unit="id", budget=budget).group_by("g", keys=["a", "b"], limits=dp.Auto()).count()
+    )
     with pytest.raises(errors.CapExceeded, match="spender 'ana'"):
         auto.release(epsilon=0.4, spender="ana")
     auto.release(epsilon=0.2, spender="ana")
@@ -295,10 +315,15 @@ def test_caps_by_the_command_line(tmp_path, capsys):
     assert main(ask) == 0
     assert "has no caps" in capsys.readouterr().out
     assert main([*ask, "--day", "1", "--zone", "Europe/Vienna", "--by", "Ada"]) == 0
-    ledger.change_caps("b", {"day": {"epsilon": 1, "delta": 1e-7}, "zone": "Europe/Vienna"}, by="Ada")
+    ledger.change_caps(
+        "b", {"day": {"epsilon": 1, "delta": 1e-7}, "zone": "Europe/Vienna"}, by="Ada"
+    )
     assert main([*ask, "--day", "2", "--release", "0.5", "--json"]) == 0
     said = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert [(cap["cap"], cap["most"]) for cap in said["caps"]] == [("release", "ε = 0.5"), ("day", "ε = 2, δ = 1e-07")]
+    assert [(cap["cap"], cap["most"]) for cap in said["caps"]] == [
+        ("release", "ε = 0.5"),
+        ("day", "ε = 2, δ = 1e-07"),
+    ]
     last = ledger.entries("b")[-1]
     assert (last.kind, last.body["caps"]["zone"]) == ("caps", "Europe/Vienna")
     assert main([*ask, "--day", "-1"]) == 1
@@ -311,7 +336,9 @@ def set_clock(clock, at):
 
 
 def midnight(zone, year, month):
-    """When a month begins in a zone, found hour by hour in UTC, without a rule of the calendar of caps."""
+    """When a month begins in a zone, found hour by hour in UTC, without
+    a rule of the calendar of caps.
+    """
     at = dt.datetime(year, month, 1, tzinfo=dt.UTC) - dt.timedelta(days=2)
     while (at.astimezone(zone).year, at.astimezone(zone).month) < (year, month):
         at += dt.timedelta(minutes=15)
@@ -330,7 +357,9 @@ def midnight(zone, year, month):
     ],
 )
 def test_months_end_where_the_clocks_of_a_zone_say(clock, zone, year):
-    """Through a year with both changes of the clocks: a cap refuses until the last quarter of an hour, then frees."""
+    """Through a year with both changes of the clocks:
+    a cap refuses until the last quarter of an hour, then frees.
+    """
     here, quarter = zoneinfo.ZoneInfo(zone), dt.timedelta(minutes=15)
     for month in range(1, 13):
         first = midnight(here, year + month // 12, month % 12 + 1)
@@ -345,12 +374,18 @@ def test_months_end_where_the_clocks_of_a_zone_say(clock, zone, year):
         assert spent(budget) == {("month", None): 1}
 
 
-def test_caps_are_fixed_when_a_budget_is_made_and_changed_by_a_verb_that_is_recorded(tmp_path, clock):
+def test_caps_are_fixed_when_a_budget_is_made_and_changed_by_a_verb_that_is_recorded(
+    tmp_path, clock
+):
     path = tmp_path / "a.sqlite"
     caps = dp.Caps(day=1, zone="Europe/Vienna")
     budget = Ledger(path).budget("b", epsilon=10, caps=caps)
     paid(budget, 1)
-    for other in (dp.Caps(day=2, zone="Europe/Vienna"), {"day": 0.5, "zone": "Europe/Vienna"}, dp.Caps(day=1)):
+    for other in (
+        dp.Caps(day=2, zone="Europe/Vienna"),
+        {"day": 0.5, "zone": "Europe/Vienna"},
+        dp.Caps(day=1),
+    ):
         with pytest.raises(errors.BudgetMismatch, match="change_caps"):
             Ledger(path).budget("b", caps=other)
     for again in (None, caps, {"day": 1.0, "zone": "Europe/Vienna"}):
@@ -363,7 +398,11 @@ def test_caps_are_fixed_when_a_budget_is_made_and_changed_by_a_verb_that_is_reco
     with pytest.raises(errors.CapExceeded):
         paid(budget, 0.1)
     entry = Ledger(path).entries("b")[2]
-    assert (entry.kind, entry.body["by"], entry.body["caps"]["day"]) == ("caps", "Ada", {"epsilon": "2/1"})
+    assert (entry.kind, entry.body["by"], entry.body["caps"]["day"]) == (
+        "caps",
+        "Ada",
+        {"epsilon": "2/1"},
+    )
     Ledger(path).change_caps("b", {"month": 2, "zone": "Europe/Vienna"}, by="Ada")
     clock(2026, 3, 5)
     with pytest.raises(errors.CapExceeded, match="cap of a month"):
@@ -423,7 +462,8 @@ def test_caps_that_were_changed_by_hand_are_found(tmp_path, change):
     "caps",
     [{}, {"hour": 1}, {"day": 0}, {"day": -1}, {"day": "1"}, {"day": {}}, {"day": {"delta": 1e-6}}, 
      {"day": float("nan")},
-     {"day": 1, "zone": "Mars/Base"}, {"day": 1, "zone": "../../etc/passwd"}, {"day": 1, "zone": None}, 1, "day=1",
+     {"day": 1, "zone": "Mars/Base"}, {"day": 1, "zone": "../../etc/passwd"},
+     {"day": 1, "zone": None}, 1, "day=1",
      {"day": {"ε": 1}}, {"day": True}],
 )  # fmt: skip
 def test_caps_that_mean_nothing_are_refused(caps):
@@ -448,7 +488,9 @@ def test_a_release_says_who_spends_and_the_ledger_shows_it(tmp_path, capsys):
     table.dp(unit="id", budget=budget).count_units().release(epsilon=0.25, spender="ana")
     table.dp.count_units(unit="id", budget=budget, epsilon=0.5, spender="bob")
     again = ledger.budget("b", spender="bob")
-    table.dp(unit="id", budget=again.allocate(nights=1, epsilon=0.5)).count_units().release(epsilon=0.5)
+    table.dp(unit="id", budget=again.allocate(nights=1, epsilon=0.5)).count_units().release(
+        epsilon=0.5
+    )
     assert main(["ledger", "show", str(path)]) == 0
     for shown in (capsys.readouterr().out, ledger_page(ledger)):
         for words in ("ana", "bob", "ε = 0.25", "ε = 1", "of a day", "begins anew"):
@@ -460,13 +502,19 @@ def test_a_release_says_who_spends_and_the_ledger_shows_it(tmp_path, capsys):
 @pytest.mark.long
 @pytest.mark.parametrize(("store", "spends"), [("sqlite", 10), ("postgres", 25)])
 def test_parts_of_three_spenders_hold_for_16_processes(request, tmp_path, spenders, store, spends):
-    """They pay and move parts at once: nothing is lost, nothing is spent twice, and what is left is returned."""
+    """They pay and move parts at once: nothing is lost, nothing is spent
+    twice, and what is left is returned.
+    """
     place = tmp_path / "study.sqlite" if store == "sqlite" else request.getfixturevalue("postgres")
     said = spenders("shares", place, 16, spends)
     assert said["errors"] == []
     assert said["moved"] > 0
     assert Fraction(said["limits"]) == 3
-    assert sum(map(Fraction, said["parts"].values())) == Fraction(said["granted"]) == Fraction(said["spent"])
+    assert (
+        sum(map(Fraction, said["parts"].values()))
+        == Fraction(said["granted"])
+        == Fraction(said["spent"])
+    )
     assert said["spenders"] == said["parts"]
 
 
@@ -487,7 +535,12 @@ def test_caps_hold_where_some_of_16_processes_are_killed(spenders, place):
     done = spenders("among", place, 16, 30)
     assert done["errors"] == []
     assert done["kills"] == 8
-    assert Fraction(done["granted"]) <= Fraction(done["month"]) == Fraction(done["spent"]) <= Fraction(15, 100)
+    assert (
+        Fraction(done["granted"])
+        <= Fraction(done["month"])
+        == Fraction(done["spent"])
+        <= Fraction(15, 100)
+    )
     assert sum(map(Fraction, done["spenders"].values())) == Fraction(done["month"])
     assert max(map(Fraction, done["spenders"].values())) <= Fraction(1, 10)
     assert done["refused"] > 0
@@ -504,7 +557,9 @@ def test_caps_hold_where_processes_are_killed(spenders, tmp_path):
 
 
 def test_the_price_of_a_charge_does_not_grow_with_the_entries(tmp_path):
-    """SQLite's own count of its steps: after 100,000 charges it takes as many as after a thousand."""
+    """SQLite's own count of its steps: after 100,000 charges it
+    takes as many as after a thousand.
+    """
     from dpframe.budget import canonical
     from dpframe.budget.entries import chained
 
@@ -521,12 +576,16 @@ def test_the_price_of_a_charge_does_not_grow_with_the_entries(tmp_path):
     def longer(until):
         nonlocal number, head
         lines = []
-        text = canonical({**json.loads(body), "spender": "ana", "by_spender": json.loads(body)["by_spender"]})
+        text = canonical(
+            {**json.loads(body), "spender": "ana", "by_spender": json.loads(body)["by_spender"]}
+        )
         while number < until:
             head, number = chained(head, number + 1, "charge", at, text), number + 1
             lines.append(("b", number, "charge", at, text, head, "ana"))
         columns = "(budget, number, kind, at, body, hash, spender)"
-        rows.executemany(f"INSERT INTO dpframe_entries {columns} VALUES (?, ?, ?, ?, ?, ?, ?)", lines)
+        rows.executemany(
+            f"INSERT INTO dpframe_entries {columns} VALUES (?, ?, ?, ?, ?, ?, ?)", lines
+        )
         rows.execute("UPDATE dpframe_budgets SET number = ?, head = ?", (number, head))
         rows.commit()
 
@@ -562,7 +621,9 @@ def test_the_price_of_a_charge_does_not_grow_with_the_entries(tmp_path):
 def test_a_batch_and_a_pickled_budget_keep_their_spender(tmp_path):
     import pickle
 
-    budget = Ledger(tmp_path / "a.sqlite").budget("b", epsilon=10, caps={"spender": 1}, spender="bob")
+    budget = Ledger(tmp_path / "a.sqlite").budget(
+        "b", epsilon=10, caps={"spender": 1}, spender="bob"
+    )
     frame = pl.DataFrame({"id": [1, 2]}).dp(unit="id", budget=budget)
     budget.plan([frame.count_units()], epsilon=0.25).release(spender="ana")
     paid(pickle.loads(pickle.dumps(budget.for_spender("cleo"))), 0.5)
@@ -582,9 +643,24 @@ def test_a_batch_and_a_pickled_budget_keep_their_spender(tmp_path):
     [
         ((2026, 1, 31), "1mo", None, [(2026, 1, 31), (2026, 2, 28), (2026, 3, 31), (2026, 4, 30)]),
         ((2024, 1, 30), "1mo", None, [(2024, 1, 30), (2024, 2, 29), (2024, 3, 30)]),
-        ((2024, 2, 29), "12mo", None, [(2024, 2, 29), (2025, 2, 28), (2026, 2, 28), (2027, 2, 28), (2028, 2, 29)]),
-        ((2026, 2, 28, 23), "1mo", "Europe/Vienna", [(2026, 2, 28, 23), (2026, 3, 31, 22), (2026, 4, 30, 22)]),
-        ((2026, 3, 27, 23), "1d", "Europe/Vienna", [(2026, 3, 27, 23), (2026, 3, 28, 23), (2026, 3, 29, 22)]),
+        (
+            (2024, 2, 29),
+            "12mo",
+            None,
+            [(2024, 2, 29), (2025, 2, 28), (2026, 2, 28), (2027, 2, 28), (2028, 2, 29)],
+        ),
+        (
+            (2026, 2, 28, 23),
+            "1mo",
+            "Europe/Vienna",
+            [(2026, 2, 28, 23), (2026, 3, 31, 22), (2026, 4, 30, 22)],
+        ),
+        (
+            (2026, 3, 27, 23),
+            "1d",
+            "Europe/Vienna",
+            [(2026, 3, 27, 23), (2026, 3, 28, 23), (2026, 3, 29, 22)],
+        ),
         ((2026, 10, 23, 22), "1w", "Europe/Vienna", [(2026, 10, 23, 22), (2026, 10, 30, 23)]),
         ((2026, 3, 27), "12h", "Europe/Vienna", [(2026, 3, 27), (2026, 3, 27, 12), (2026, 3, 28)]),
     ],
@@ -602,7 +678,9 @@ def test_periods_begin_where_the_calendar_says(start, per, zone, begin):
 def test_an_allowance_of_calendar_months(tmp_path, clock):
     clock(2026, 1, 20)
     ledger = Ledger(tmp_path / "a.sqlite")
-    months = ledger.budget("b", epsilon=12).allocate("1mo", periods=12, epsilon=12, zone="Europe/Vienna")
+    months = ledger.budget("b", epsilon=12).allocate(
+        "1mo", periods=12, epsilon=12, zone="Europe/Vienna"
+    )
     assert months.pace.begins(0) == dt.datetime(2025, 12, 31, 23, tzinfo=dt.UTC)
     assert months.share == eps(1)
     months.charge(eps(1), WHO, "count()")
@@ -611,7 +689,11 @@ def test_an_allowance_of_calendar_months(tmp_path, clock):
         months.charge(eps("0.1"), WHO, "count()")
     clock(2026, 1, 31, 23)
     months.charge(eps(1), WHO, "count()")
-    again = Ledger(tmp_path / "a.sqlite").budget("b").allocate("1mo", 12, epsilon=12, zone="Europe/Vienna")
+    again = (
+        Ledger(tmp_path / "a.sqlite")
+        .budget("b")
+        .allocate("1mo", 12, epsilon=12, zone="Europe/Vienna")
+    )
     assert again.spent == eps(2)
     assert "12 months from 2026-01-01 to 2026-12-01" in repr(months.forecast())
 
@@ -653,7 +735,9 @@ def test_a_policy_on_a_clock_that_is_set_back_begins_no_day_anew(made, clock):
 
 
 def test_a_charge_says_who_what_for_and_where(tmp_path):
-    """By default the user of the machine; in the history, the export and, where it is pending, on the page."""
+    """By default the user of the machine; in the history, the export and,
+    where it is pending, on the page.
+    """
     ledger = Ledger(tmp_path / "a.sqlite")
     budget = ledger.budget("b", epsilon=10)
     paid(budget, 1)
@@ -674,12 +758,15 @@ def test_a_charge_says_who_what_for_and_where(tmp_path):
         with pytest.raises(errors.InvalidArgument, match="purpose="):
             ledger.budget("b", purpose=wrong)
     budget.for_spender("bob").allocate(name="bob", epsilon=1).close()
-    assert [(line.spender, line.by) for line in budget.history()[3:]] == [("bob", user_name())] * 2  # the steward
+    # the steward
+    assert [(line.spender, line.by) for line in budget.history()[3:]] == [("bob", user_name())] * 2
     assert ledger.verify() == {"b": 7}
 
 
 def test_prices_add_up(tmp_path, clock):
-    """A release that an allowance pays for has its own price, and the number of the line that paid."""
+    """A release that an allowance pays for has its own price, and
+    the number of the line that paid.
+    """
     del clock
     ledger = Ledger(tmp_path / "a.sqlite")
     budget = ledger.budget("b", epsilon=10)
@@ -688,16 +775,28 @@ def test_prices_add_up(tmp_path, clock):
     for price in (0.25, 0.5):
         paid(nightly, price)
     lines = budget.history()
-    assert [(line.epsilon, line.paid_by) for line in lines] == [(1, None), (4, None), (0.25, 3), (0.5, 3)]
+    assert [(line.epsilon, line.paid_by) for line in lines] == [
+        (1, None),
+        (4, None),
+        (0.25, 3),
+        (0.5, 3),
+    ]
     assert sum(line.epsilon for line in lines if line.paid_by is None) == budget.spent.epsilon
     assert sum(line.epsilon for line in lines if line.paid_by == 3) == nightly.spent.epsilon
     rows = list(csv.DictReader(ledger.export("csv").splitlines()))
-    assert [(row["epsilon"], row["paid_by"]) for row in rows] == [("1.0", ""), ("4.0", ""), ("0.25", "3"), ("0.5", "3")]
+    assert [(row["epsilon"], row["paid_by"]) for row in rows] == [
+        ("1.0", ""),
+        ("4.0", ""),
+        ("0.25", "3"),
+        ("0.5", "3"),
+    ]
 
 
 def test_a_release_says_what_it_is_for(tmp_path):
     """Beside who pays; what a budget was opened for holds where a release says nothing."""
-    budget = Ledger(tmp_path / "a.sqlite").budget("visits", epsilon=2, spender="ana", purpose="the monthly report")
+    budget = Ledger(tmp_path / "a.sqlite").budget(
+        "visits", epsilon=2, spender="ana", purpose="the monthly report"
+    )
     frame = dp.protect(pl.DataFrame({"id": [1, 2]}), unit="id", budget=budget)
     query = frame.count_units()
     query.release(epsilon=0.25)

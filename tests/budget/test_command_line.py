@@ -66,13 +66,18 @@ class Tags(HTMLParser):
 
 
 def test_a_ledger_as_one_page_that_loads_and_runs_nothing(ledger, tmp_path, capsys):
-    assert main(["ledger", "report", str(ledger._opened[0]), "--html", str(tmp_path / "out.html")]) == 0
+    assert (
+        main(["ledger", "report", str(ledger._opened[0]), "--html", str(tmp_path / "out.html")])
+        == 0
+    )
     assert "out.html" in capsys.readouterr().out
     page = (tmp_path / "out.html").read_text()
     tags = Tags(page)
     assert tags.open == []
     assert not {"script", "link", "img", "iframe", "a", "object"} & set(tags.tags)
-    assert not [name for name, value in tags.attributes if name.startswith("on") or "//" in (value or "")]
+    assert not [
+        name for name, value in tags.attributes if name.startswith("on") or "//" in (value or "")
+    ]
     assert "url(" not in page
     assert page.count("&lt;script&gt;") >= 3
     for words in (
@@ -104,7 +109,12 @@ def test_a_release_that_was_killed_is_marked_as_lost(ledger, capsys):
     assert "--budget NAME" in capsys.readouterr().err
     assert main(["ledger", "resolve", path, "pending", "--budget", HOSTILE, "--by", "Ada"]) == 0
     assert "marked as lost; its charge stays" in capsys.readouterr().out
-    assert [line.status for line in ledger.budget(HOSTILE).history()] == ["released", "lost", "open", "released"]
+    assert [line.status for line in ledger.budget(HOSTILE).history()] == [
+        "released",
+        "lost",
+        "open",
+        "released",
+    ]
     assert main(["ledger", "resolve", path, "pending", "--budget", HOSTILE]) == 1
     assert "not pending" in capsys.readouterr().err
     assert main(["ledger", "resolve", path, "3", "--budget", HOSTILE]) == 1
@@ -118,11 +128,18 @@ def test_a_reader_that_goes_away_is_no_error(ledger):
         for _ in range(400):
             page.append(
                 "charge",
-                {"loss": texts_of(page.spent), "subject": WHO, "query": "count() " * 60, "events": []},
+                {
+                    "loss": texts_of(page.spent),
+                    "subject": WHO,
+                    "query": "count() " * 60,
+                    "events": [],
+                },
                 dp.budget.account.now(),
             )
     command = [sys.executable, "-m", "dpframe", "ledger", "export", str(ledger._opened[0])]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as job:
         assert job.stdout.readline() == "{\n"
         job.stdout.close()
         assert job.stderr.read() == ""
@@ -146,14 +163,20 @@ def test_every_command_speaks_json_and_says_in_its_exit_code_how_it_went(ledger,
 
     shown, code = said("show")
     assert (code, shown["budgets"][HOSTILE]["limit"]) == (0, {"epsilon": 2.0, "delta": 1e-6})
-    assert [charge["status"] for charge in shown["budgets"][HOSTILE]["charges"]][:2] == ["released", "pending"]
+    assert [charge["status"] for charge in shown["budgets"][HOSTILE]["charges"]][:2] == [
+        "released",
+        "pending",
+    ]
     assert said("verify")[0]["entries"]["other"] == 1
     assert set(said("export")[0]) == {HOSTILE, "other"}
     assert said("export", "--format", "csv")[0].startswith("budget,number")
     assert said("report", "--html", str(tmp_path / "out.html"))[0]["budgets"] == [HOSTILE, "other"]
     assert said("forecast")[0]["budgets"][HOSTILE]["words"]
     ledger.budget(HOSTILE).fail(ledger.budget(HOSTILE).charge(Loss.none(), WHO, "count()"))
-    assert said("acknowledge", "--budget", HOSTILE, "--by", "Ada") == ({"acknowledged": 1, "budget": HOSTILE}, 0)
+    assert said("acknowledge", "--budget", HOSTILE, "--by", "Ada") == (
+        {"acknowledged": 1, "budget": HOSTILE},
+        0,
+    )
     assert said("acknowledge", "--budget", "nobody")[1] == 1
     assert said("resolve", "pending", "--budget", HOSTILE)[0]["name"] == "pending"
     assert said("resolve", "pending", "--budget", HOSTILE) == (
@@ -201,14 +224,30 @@ REST = {
     "caps": ("--budget", "third"),
     "--delta": ("--epsilon", "0.125"),
 }
-NONSENSE = ("-1", "nan", "inf", "-inf", "1e999", "", "much", "-1%", "101%", "nan%", "-1d", "visits=much", "third=-1")
+NONSENSE = (
+    "-1",
+    "nan",
+    "inf",
+    "-inf",
+    "1e999",
+    "",
+    "much",
+    "-1%",
+    "101%",
+    "nan%",
+    "-1d",
+    "visits=much",
+    "third=-1",
+)
 SENSE = ("1", "1e-7", "5%", "1d", "2026-01-31", "all")
 
 
 @pytest.mark.one_in(5)
 @pytest.mark.parametrize(("words", "option"), NUMBERS)
 def test_a_value_that_makes_no_sense_is_refused_by_every_option(words, option, ledger, tmp_path):
-    """By options that are numbers, parts or times: nothing is written, and no check is passed for want of a floor."""
+    """By options that are numbers, parts or times:
+    nothing is written, and no check is passed for want of a floor.
+    """
     third = ledger.budget("third", epsilon=5, delta=1e-6)
     for name in ("bo", "ana"):
         third.allocate(name=name, epsilon=1, delta=1e-7)
@@ -228,12 +267,21 @@ def test_a_value_that_makes_no_sense_is_refused_by_every_option(words, option, l
 
     assert [value for value in NONSENSE if code(value) not in (1, 2)] == []
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == files
-    assert option == "--rho" or any(code(value) in (0, 3) for value in SENSE)  # it is the value that was refused
+    # it is the value that was refused
+    assert option == "--rho" or any(code(value) in (0, 3) for value in SENSE)
 
 
 def test_options_of_numbers_are_found():
     found = {option for _, option in NUMBERS}
-    assert found >= {"--min-rows", "--max-unlisted", "--warn-below", "--warn-stuck", "--since", "--day", "--epsilon"}
+    assert found >= {
+        "--min-rows",
+        "--max-unlisted",
+        "--warn-below",
+        "--warn-stuck",
+        "--since",
+        "--day",
+        "--epsilon",
+    }
 
 
 @pytest.mark.parametrize(
@@ -245,12 +293,18 @@ def test_options_of_numbers_are_found():
     ],
 )
 def test_a_value_that_nobody_wrote_is_one_line_of_error(change, least, ledger, capsys):
-    """Commands that read entries refuse one whose time, price or statement is none, and say what to do in one line."""
+    """Commands that read entries refuse one whose time, price or statement is none,
+    and say what to do in one line.
+    """
     budget, commands = ledger.budget("other"), [("show",), ("report",), ("forecast",)]
     commands += [("export", "--format", form) for form in ("json", "jsonl", "csv", "dp_accounting")]
-    budget.store(budget.charge(Loss.charged_rho(Fraction(1, 9), Fraction(0)), WHO, "count()"), b"", {})
+    budget.store(
+        budget.charge(Loss.charged_rho(Fraction(1, 9), Fraction(0)), WHO, "count()"), b"", {}
+    )
     with closing(sqlite3.connect(ledger.where)) as connection, connection:
-        connection.execute(f"UPDATE dpframe_entries SET {change} WHERE budget = 'other' AND number > 1")
+        connection.execute(
+            f"UPDATE dpframe_entries SET {change} WHERE budget = 'other' AND number > 1"
+        )
     codes = [main(["ledger", command, str(ledger.where), *more]) for command, *more in commands]
     said = capsys.readouterr().err.splitlines()
     assert codes.count(1) == len(said) >= least
@@ -266,8 +320,12 @@ def test_a_value_that_nobody_wrote_is_one_line_of_error(change, least, ledger, c
         (("ledger", "caps", "LEDGER", "--budget", "other", "--zone", "UTC"), 1, "--day 0.5"),
     ],
 )
-def test_an_option_that_says_nothing_is_refused(words, code, told, ledger, tmp_path, monkeypatch, capsys):
-    """As of a variable of the shell that is not set: nothing is compared, or changed, in silence."""
+def test_an_option_that_says_nothing_is_refused(
+    words, code, told, ledger, tmp_path, monkeypatch, capsys
+):
+    """As of a variable of the shell that is not set:
+    nothing is compared, or changed, in silence.
+    """
     monkeypatch.chdir(tmp_path)
     (tmp_path / "p.toml").write_text("{}" if words[0] == "check" else "unit = 'id'")
     (tmp_path / "t.csv").write_text("id\n1\n")
@@ -278,7 +336,9 @@ def test_an_option_that_says_nothing_is_refused(words, code, told, ledger, tmp_p
 
 
 def test_what_is_stuck_is_an_alarm_until_somebody_ends_it(ledger, capsys, monkeypatch):
-    """A release that is pending for longer than was said, and failures; each with the command that ends it."""
+    """A release that is pending for longer than was said, and failures;
+    each with the command that ends it.
+    """
     budget, path = ledger.budget(HOSTILE), str(ledger.where)
 
     def stuck(since="1h"):
@@ -305,14 +365,21 @@ def test_a_budget_of_a_year_that_is_over_is_no_alarm(tmp_path, capsys):
     ledger = Ledger(tmp_path / "years.sqlite")
     for name in ("visits-2013", "visits-9999", "visits"):
         spent = Loss.charged(Fraction(95, 100), Fraction(0))
-        ledger.budget(name, epsilon=1, create=True).charge(spent, WHO, "count()", name="all", plan={})
+        ledger.budget(name, epsilon=1, create=True).charge(
+            spent, WHO, "count()", name="all", plan={}
+        )
     for words in (("show", "--warn-below", "10%"), ("forecast", "--warn-below", "7d")):
         assert main(["ledger", words[0], str(ledger.where), *words[1:], "--json"]) == 3
         below = json.loads(capsys.readouterr().out)["below"]
-        assert [one if isinstance(one, str) else one[0] for one in below] == ["visits", "visits-9999"]
+        assert [one if isinstance(one, str) else one[0] for one in below] == [
+            "visits",
+            "visits-9999",
+        ]
 
 
-def test_an_alarm_is_about_what_parts_have_left_and_not_about_what_was_allocated(tmp_path, monkeypatch, capsys):
+def test_an_alarm_is_about_what_parts_have_left_and_not_about_what_was_allocated(
+    tmp_path, monkeypatch, capsys
+):
     here = [dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)]
     monkeypatch.setattr(account, "now", lambda: here[0])
     ledger = Ledger(tmp_path / "team.sqlite", clock_skew=dt.timedelta(days=90))
@@ -350,12 +417,16 @@ def test_a_witness_that_is_lost_is_replaced_in_a_shell(tmp_path, capsys):
 
 
 def test_a_forecast_counts_named_days_after_a_catch_up():
-    """Thirty nights that were made up for in one morning cost what thirty nights cost, not thirty a day."""
+    """Thirty nights that were made up for in one morning cost what thirty
+    nights cost, not thirty a day.
+    """
 
     def lasting(names):
         budget = dp.Budget(epsilon=10)
         for name in names:
-            budget.charge(Loss.charged(Fraction(1, 10), Fraction(0)), WHO, "count()", name=name, plan={})
+            budget.charge(
+                Loss.charged(Fraction(1, 10), Fraction(0)), WHO, "count()", name=name, plan={}
+            )
         return budget.forecast()
 
     caught_up = lasting([f"visits 2026-11-{day:02}" for day in range(1, 31)])
@@ -364,7 +435,9 @@ def test_a_forecast_counts_named_days_after_a_catch_up():
     at_once = lasting([f"visits {number}" for number in range(30)])
     assert "at 3 a day" in repr(at_once)
     assert "at 3 a day" in repr(lasting([f"visits 2026-11-{day}, 2026-12-01" for day in range(30)]))
-    assert "at 0.3 a day, as on the named day" in repr(lasting([f"{kind} 2026-11-01" for kind in "abc"]))
+    assert "at 0.3 a day, as on the named day" in repr(
+        lasting([f"{kind} 2026-11-01" for kind in "abc"])
+    )
     assert "9999" not in repr(lasting(["visits 9999-99-99"]))
     nights = [f"visits 2026-11-{day:02}" for day in range(1, 31)]
     for more in (
@@ -375,24 +448,33 @@ def test_a_forecast_counts_named_days_after_a_catch_up():
         for names in (more + nights, nights + more):
             assert "of the last 30 named days" in repr(lasting(names))
         assert "at 0.1033 a day" in repr(lasting(nights + more))
-    assert "at 0.1 a day" in repr(lasting(["a look", *nights]))  # it was paid before the first of them
+    # it was paid before the first of them
+    assert "at 0.1 a day" in repr(lasting(["a look", *nights]))
 
 
 def test_a_forecast_counts_named_days_after_a_restore_and_beside_parts(tmp_path):
-    """What was counted as lost with a copy has no day, and neither has what a part was paid, moves or spends."""
+    """What was counted as lost with a copy has no day, and neither has what a
+    part was paid, moves or spends.
+    """
     ledger = Ledger(tmp_path / "a.sqlite")
     budget = ledger.budget("visits", epsilon=10)
     for day in range(1, 31):
         loss = Loss.charged(Fraction(1, 10), Fraction(0))
         budget.charge(loss, WHO, "count()", name=f"visits 2026-11-{day:02}", plan={})
     ledger.backup(tmp_path / "b.sqlite")
-    again = Ledger.restore(tmp_path / "b.sqlite", tmp_path / "c.sqlite", lost={"visits": 1}, by="Ada", why="a test")
-    assert "at 0.1 a day, the mean of the last 30 named days" in repr(again.budget("visits").forecast())
+    again = Ledger.restore(
+        tmp_path / "b.sqlite", tmp_path / "c.sqlite", lost={"visits": 1}, by="Ada", why="a test"
+    )
+    assert "at 0.1 a day, the mean of the last 30 named days" in repr(
+        again.budget("visits").forecast()
+    )
     ana, bo = (again.budget("visits").allocate(name=name, epsilon=1) for name in ("ana", "bo"))
     ana.charge(Loss.charged(Fraction(1, 10), Fraction(0)), WHO, "count()")
     ana.transfer(bo, epsilon=0.1)
     ana.close()
-    assert "at 0.1 a day, the mean of the last 30 named days" in repr(again.budget("visits").forecast())
+    assert "at 0.1 a day, the mean of the last 30 named days" in repr(
+        again.budget("visits").forecast()
+    )
 
 
 NAMED = {
@@ -408,7 +490,9 @@ NAMED = {
 
 @pytest.mark.parametrize("case", NAMED)
 def test_a_forecast_counts_the_periods_that_releases_are_named_after(case, ledger):
-    """Three periods paid for in one go, at 0.1 each of 0.7, leave four more, which follow the last named one."""
+    """Three periods paid for in one go, at 0.1 each of 0.7, leave four more,
+    which follow the last named one.
+    """
     (names, last), word = NAMED[case], case.split()[0].removesuffix("s")
     budget = dp.Budget(epsilon=0.7)
     for name in names:
@@ -425,6 +509,8 @@ def test_a_forecast_counts_the_periods_that_releases_are_named_after(case, ledge
     assert told.plot() is not None
 
 
-@pytest.mark.parametrize("name", ["visits 7", "2026-13-01 x", "ids 12026", "a 2026-01 to 2026-02", "v20261", "abc2026"])
+@pytest.mark.parametrize(
+    "name", ["visits 7", "2026-13-01 x", "ids 12026", "a 2026-01 to 2026-02", "v20261", "abc2026"]
+)
 def test_names_without_one_period_are_no_periods(name):
     assert NamedPeriod.of(name) is None

@@ -1,4 +1,6 @@
-"""Backups, moves and copies that are adopted: nothing is lost, spent twice, or accepted in silence."""
+"""Backups, moves and copies that are adopted: nothing is lost, spent
+twice, or accepted in silence.
+"""
 
 import datetime as dt
 import json
@@ -48,7 +50,9 @@ def places(tmp_path, postgres):
 
 
 def filled(place, **options):
-    """A ledger with a budget of each account, an allowance, a failure, a pending charge and a cap."""
+    """A ledger with a budget of each account, an allowance, a
+    failure, a pending charge and a cap.
+    """
     ledger = Ledger(place, **options)
     budget = ledger.budget("visits", epsilon=5, caps={"day": 4})
     for number in range(4):
@@ -65,7 +69,10 @@ def filled(place, **options):
 def content(place):
     """All that a ledger says of its budgets."""
     ledger = Ledger(place)
-    return {name: (ledger.budget(name).spent, ledger.budget(name).history()) for name in ledger.budgets()}
+    return {
+        name: (ledger.budget(name).spent, ledger.budget(name).history())
+        for name in ledger.budgets()
+    }
 
 
 def stored(place, name):
@@ -77,7 +84,9 @@ def stored(place, name):
 # Backups
 
 
-@pytest.mark.parametrize(("kind", "other"), [("sqlite", "sqlite"), ("sqlite", "postgres"), ("postgres", "sqlite")])
+@pytest.mark.parametrize(
+    ("kind", "other"), [("sqlite", "sqlite"), ("sqlite", "postgres"), ("postgres", "sqlite")]
+)
 def test_a_backup_that_is_restored_is_the_whole_ledger(places, kind, other):
     place, copy, new = places(kind, "study"), places("sqlite", "monday"), places(other, "new")
     ledger = filled(place)
@@ -109,7 +118,10 @@ def test_a_copy_says_what_was_lost_or_is_not_adopted(tmp_path):
         ({"visits": "1", "orders": 0, "rows": 0}, errors.InvalidPrice),
         ({"visits": 1, "orders": 0, "rows": 0, "nobody": 1}, errors.InvalidArgument),
         ({"visits": -1, "orders": 0, "rows": 0}, errors.InvalidPrice),
-        *(({"visits": missing, "orders": 0, "rows": 0}, errors.InvalidPrice) for missing in (None, "", False)),
+        *(
+            ({"visits": missing, "orders": 0, "rows": 0}, errors.InvalidPrice)
+            for missing in (None, "", False)
+        ),
         ({"visits": 1, "orders": 0, "rows": None}, errors.InvalidPrice),
     ):
         with pytest.raises(kind):
@@ -117,7 +129,8 @@ def test_a_copy_says_what_was_lost_or_is_not_adopted(tmp_path):
         assert not (tmp_path / "c.sqlite").exists()
     with pytest.raises(errors.InvalidArgument, match="by="):
         Ledger.restore(tmp_path / "b.sqlite", tmp_path / "d.sqlite", lost="none", by="", why="x")
-    for path in (tmp_path / "b.sqlite", tmp_path / "d.sqlite"):  # set aside, as long as nobody says more
+    # set aside, as long as nobody says more
+    for path in (tmp_path / "b.sqlite", tmp_path / "d.sqlite"):
         with pytest.raises(errors.LedgerUnavailable, match="is a backup"):
             Ledger(path)
     lost = {"visits": 0.5, "orders": (0.25, 1e-7), "rows": 0.125}
@@ -132,7 +145,9 @@ def test_a_copy_says_what_was_lost_or_is_not_adopted(tmp_path):
 @pytest.mark.parametrize("lost", ["none", {"visits": 0.1}])
 @pytest.mark.parametrize("looked", [False, True])
 def test_failures_of_a_copy_go_on_counting(tmp_path, lost, looked):
-    """Those that nobody has looked at count after the adoption too; what was lost is counted as lost alone."""
+    """Those that nobody has looked at count after the adoption too;
+    what was lost is counted as lost alone.
+    """
     ledger = Ledger(tmp_path / "a.sqlite")
     budget = ledger.budget("visits", epsilon=5)
     budget.fail(budget.charge(cost(), WHO, "count()"))
@@ -153,7 +168,8 @@ def test_failures_of_a_copy_go_on_counting(tmp_path, lost, looked):
         budget.charge(cost(), WHO, "count()")
     again.verify()
     again.close()
-    once_more = Ledger.adopt(tmp_path / "a.sqlite", lost=lost, **SAID)  # which acknowledges none of them
+    # which acknowledges none of them
+    once_more = Ledger.adopt(tmp_path / "a.sqlite", lost=lost, **SAID)
     with pytest.raises(errors.FailuresUnacknowledged, match="2 releases failed"):
         once_more.budget("visits").charge(cost(), WHO, "count()")
     assert once_more.budget("visits").acknowledge_failures("Ada") == 2
@@ -178,7 +194,9 @@ def test_all_lost_leaves_nothing_to_spend(tmp_path):
         lambda: budget.allocate(nights=5, epsilon=1).charge(tiny, WHO, "count()"),
         lambda: again.budget("orders").charge(tiny, WHO, "count()"),
         lambda: again.budget("orders").charge(cost(0, Fraction(1, 10**12)), WHO, "count()"),
-        lambda: again.budget("rows").charge(Loss.charged_rho(Fraction(1, 10**9), Fraction(0)), WHO, "count()"),
+        lambda: again.budget("rows").charge(
+            Loss.charged_rho(Fraction(1, 10**9), Fraction(0)), WHO, "count()"
+        ),
     ):
         with pytest.raises(errors.BudgetExceeded):
             spend()
@@ -192,7 +210,9 @@ def test_all_lost_leaves_nothing_to_spend(tmp_path):
 
 
 def test_prices_in_rho_are_not_taken_for_an_epsilon(tmp_path, capsys):
-    """share= buys releases of a budget in ε and δ in ρ, where that has less noise. A ρ = 0.01 is about ε = 0.7."""
+    """share= buys releases of a budget in ε and δ in ρ, where that has less noise.
+    A ρ = 0.01 is about ε = 0.7.
+    """
     place, copy, more = tmp_path / "a.sqlite", tmp_path / "copy.sqlite", Fraction(1, 100)
     for name, limit in (("both", {"delta": 1e-5}), ("pure", {})):
         budget = Ledger(place).budget(name, epsilon=5, **limit)
@@ -207,19 +227,25 @@ def test_prices_in_rho_are_not_taken_for_an_epsilon(tmp_path, capsys):
         with pytest.raises(errors.InvalidArgument, match=r"or \(ε, δ, ρ\)"):
             Ledger.restore(copy, tmp_path / "b.sqlite", lost=typed, **SAID)
     before = Ledger(place).budget("both").spent
-    again = Ledger.restore(copy, tmp_path / "b.sqlite", lost={"both": (0.5, 1e-7, 0.01), "pure": 0.25}, **SAID)
+    again = Ledger.restore(
+        copy, tmp_path / "b.sqlite", lost={"both": (0.5, 1e-7, 0.01), "pure": 0.25}, **SAID
+    )
     slack = 1e-5 / 8
     least = 0.5 + zcdp_to_epsilon(more, slack)
     assert again.budget("both").spent.epsilon - before.epsilon == pytest.approx(least)
     assert again.budget("both").spent.delta - before.delta == pytest.approx(1e-7 + slack)
     assert again.budget("pure").spent.epsilon == pytest.approx(0.35)
     again.verify()
-    early = Ledger.restore(tmp_path / "early.sqlite", tmp_path / "c.sqlite", lost={"both": 0.5, "pure": 0}, **SAID)
+    early = Ledger.restore(
+        tmp_path / "early.sqlite", tmp_path / "c.sqlite", lost={"both": 0.5, "pure": 0}, **SAID
+    )
     assert early.budget("both").spent.epsilon == pytest.approx(0.6)
     why = ("--by", "Ada", "--why", "the disk broke")
     lost = ("--lost", "both=0,0,0.01", "--lost", "pure=0")
     assert main(["ledger", "restore", str(copy), str(tmp_path / "d.sqlite"), *why, *lost]) == 0
-    assert Ledger(tmp_path / "d.sqlite").budget("both").spent.epsilon - before.epsilon == pytest.approx(least - 0.5)
+    assert Ledger(tmp_path / "d.sqlite").budget(
+        "both"
+    ).spent.epsilon - before.epsilon == pytest.approx(least - 0.5)
 
 
 def rho_of(allowance):
@@ -229,8 +255,12 @@ def rho_of(allowance):
 
 @pytest.mark.parametrize("carry", [False, True])
 @pytest.mark.parametrize("lost", ["logged", "none"])
-def test_what_was_lost_of_an_allowance_in_rho_is_not_spent_again(tmp_path, monkeypatch, carry, lost):
-    """The logs have prices in ρ, and what is typed for a budget in ε is ε: ρ = 0.008 is far more than ε = 0.008."""
+def test_what_was_lost_of_an_allowance_in_rho_is_not_spent_again(
+    tmp_path, monkeypatch, carry, lost
+):
+    """The logs have prices in ρ, and what is typed for a budget in ε is ε: ρ =
+    0.008 is far more than ε = 0.008.
+    """
     place, day = tmp_path / "a.sqlite", dt.timedelta(days=1)
     start = dt.datetime.now(dt.UTC) - 5 * day
     nights = {"nights": 90, "epsilon": 1, "delta": 1e-6, "carry": carry, "start": start.date()}
@@ -244,7 +274,9 @@ def test_what_was_lost_of_an_allowance_in_rho_is_not_spent_again(tmp_path, monke
     allowance = again.budget("visits").allocate(**nights)
     assert bool(allowance.tonight.exact_rho) == (lost == "none")
     for night in (1, 84):
-        monkeypatch.setattr("dpframe.budget.account.now", lambda night=night: dt.datetime.now(dt.UTC) + night * day)
+        monkeypatch.setattr(
+            "dpframe.budget.account.now", lambda night=night: dt.datetime.now(dt.UTC) + night * day
+        )
         released.append(rho_of(allowance))
         paid(allowance, released[-1])
     assert (sum(one.exact_rho for one in released) <= whole) == (lost == "logged" or not carry)
@@ -264,21 +296,27 @@ def test_a_witness_says_whether_entries_are_missing(watched, tmp_path):
     ledger = filled(place, witness=witness)
     ledger.backup(tmp_path / "b.sqlite")
     shutil.move(place, tmp_path / "broken")
-    again = Ledger.restore(tmp_path / "b.sqlite", place, witness=witness, **SAID)  # nothing is missing
+    # nothing is missing
+    again = Ledger.restore(tmp_path / "b.sqlite", place, witness=witness, **SAID)
     paid(again.budget("visits"))
     again.close()
     shutil.move(place, tmp_path / "latest")
-    with pytest.raises(errors.LedgerDamaged, match=r"witness knows \d+ entries of 'visits', and this copy has \d+"):
+    with pytest.raises(
+        errors.LedgerDamaged, match=r"witness knows \d+ entries of 'visits', and this copy has \d+"
+    ):
         Ledger.restore(tmp_path / "b.sqlite", place, witness=witness, **SAID)
     with pytest.raises(errors.InvalidArgument, match="visits"):
         Ledger.restore(tmp_path / "b.sqlite", place, witness=witness, lost={"orders": 1}, **SAID)
     assert not place.exists()
-    again = Ledger.restore(tmp_path / "b.sqlite", place, witness=witness, lost={"visits": 0.1}, **SAID)
+    again = Ledger.restore(
+        tmp_path / "b.sqlite", place, witness=witness, lost={"visits": 0.1}, **SAID
+    )
     assert again.budget("visits").spent.epsilon == pytest.approx(0.6 + 1 + 0.1)
     paid(again.budget("visits"))
     assert again.verify()["visits"] > 0
     again.close()
-    for other in ("latest", "broken"):  # what was thought lost is there again: it is another branch now
+    # what was thought lost is there again: it is another branch now
+    for other in ("latest", "broken"):
         shutil.copy(tmp_path / other, place)
         with pytest.raises(errors.LedgerDamaged):
             paid(Ledger(place, witness=witness).budget("visits"))
@@ -345,7 +383,11 @@ def test_an_old_file_that_was_put_back_is_adopted_where_it_is(put_back):
 
 @pytest.mark.parametrize(
     ("kind", "other"),
-    [("sqlite", "postgres"), ("postgres", "sqlite"), pytest.param("sqlite", "sqlite", marks=pytest.mark.long)],
+    [
+        ("sqlite", "postgres"),
+        ("postgres", "sqlite"),
+        pytest.param("sqlite", "sqlite", marks=pytest.mark.long),
+    ],
 )
 def test_a_moved_ledger_is_charged_in_one_place(places, kind, other, watched):
     place, new = places(kind, "study"), places(other, "new")
@@ -375,7 +417,9 @@ def test_a_moved_ledger_is_charged_in_one_place(places, kind, other, watched):
 
 
 @pytest.mark.parametrize("stopped_before_the_end", [False, True])
-def test_a_ledger_in_the_place_of_one_that_was_just_moved_is_refused(tmp_path, watched, stopped_before_the_end):
+def test_a_ledger_in_the_place_of_one_that_was_just_moved_is_refused(
+    tmp_path, watched, stopped_before_the_end
+):
     """Nobody has opened the new place, and the witness knows it."""
     place, witness = watched
     new, other = tmp_path / "new" / "a.sqlite", tmp_path / "other.sqlite"
@@ -410,7 +454,9 @@ def stopped(monkeypatch, name):
 
 
 @pytest.mark.parametrize("other", ["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
-@pytest.mark.parametrize("step", ["_copy", "_copy_part", "_check_begun", "_copy_rows", "checked", "LedgerPage"])
+@pytest.mark.parametrize(
+    "step", ["_copy", "_copy_part", "_check_begun", "_copy_rows", "checked", "LedgerPage"]
+)
 def test_a_move_that_is_stopped_goes_on(places, monkeypatch, step, other):
     place, new = places("sqlite", "study"), places(other, "new")
     budget = filled(place).budget("visits")
@@ -429,7 +475,9 @@ def test_a_move_that_is_stopped_goes_on(places, monkeypatch, step, other):
 
 
 def test_a_move_that_is_stopped_at_its_last_step_goes_on(tmp_path):
-    """The old ledger is set aside, and the new one not yet open: nobody can charge, and the same call opens it."""
+    """The old ledger is set aside, and the new one not yet open:
+    nobody can charge, and the same call opens it.
+    """
     place, new = tmp_path / "a.sqlite", tmp_path / "b.sqlite"
     history = filled(place).budget("visits").history()
     Ledger.migrate(place, new)
@@ -499,7 +547,9 @@ def test_without_a_witness_a_new_budget_may_be_one_that_was_lost(tmp_path):
     ledger.backup(tmp_path / "b.sqlite")
     paid(ledger.budget("later", epsilon=1))
     again = Ledger.restore(tmp_path / "b.sqlite", tmp_path / "c.sqlite", lost="none", **SAID)
-    with pytest.raises(errors.BudgetMismatch, match="no witness knew whether a budget 'later' was made after it"):
+    with pytest.raises(
+        errors.BudgetMismatch, match="no witness knew whether a budget 'later' was made after it"
+    ):
         again.budget("later", epsilon=1)
     assert again.budgets() == ["orders", "rows", "visits"]
     paid(again.budget("visits", epsilon=5))
@@ -532,7 +582,9 @@ def test_an_older_copy_is_not_moved(put_back, tmp_path):
 def test_a_copy_that_was_changed_is_not_restored(tmp_path):
     filled(tmp_path / "a.sqlite").backup(tmp_path / "b.sqlite")
     connection = sqlite3.connect(tmp_path / "b.sqlite", isolation_level=None)
-    connection.execute("UPDATE dpframe_entries SET body = replace(body, '1/10', '1/99') WHERE number = 2")
+    connection.execute(
+        "UPDATE dpframe_entries SET body = replace(body, '1/10', '1/99') WHERE number = 2"
+    )
     connection.close()
     with pytest.raises(errors.LedgerDamaged, match="does not add up"):
         Ledger.restore(tmp_path / "b.sqlite", tmp_path / "c.sqlite", lost="none", **SAID)
@@ -569,7 +621,11 @@ def test_a_full_disk_leaves_what_was_there(tmp_path):
     ledger = filled(place)
     ledger.backup(copy)
     said = subprocess.run(
-        [sys.executable, "-c", FULL, place, copy, folder], capture_output=True, text=True, check=True, timeout=300
+        [sys.executable, "-c", FULL, place, copy, folder],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
     )
     assert len(said.stdout.splitlines()) >= 3, said.stdout
     assert list(folder.iterdir()) == []
@@ -581,7 +637,10 @@ def test_a_backup_that_was_copied_half_way_is_refused_or_whole(tmp_path):
     copy, whole = tmp_path / "b.sqlite", filled(tmp_path / "a.sqlite").backup(tmp_path / "b.sqlite")
     image, outcomes = copy.read_bytes(), []
     for number, cut in enumerate([*range(0, len(image), len(image) // 12), len(image)]):
-        for kind, damaged in (("cut", image[:cut]), ("zeros", image[:cut] + bytes(len(image) - cut))):
+        for kind, damaged in (
+            ("cut", image[:cut]),
+            ("zeros", image[:cut] + bytes(len(image) - cut)),
+        ):
             half, new = tmp_path / f"half{kind}{number}", tmp_path / f"new{kind}{number}"
             half.write_bytes(damaged)
             try:
@@ -635,8 +694,12 @@ with open(sys.argv[2], "a") as seen:
 def charging(place, seen, many):
     """Processes that charge until their ledger is moved, once each of them has begun."""
     Ledger(place).budget("busy", epsilon=10**6)
-    jobs = [subprocess.Popen([sys.executable, "-c", CHARGING, place, f"{seen}{i}"]) for i in range(many)]
-    while not all(os.path.exists(f"{seen}{i}") and os.path.getsize(f"{seen}{i}") > 2 for i in range(many)):
+    jobs = [
+        subprocess.Popen([sys.executable, "-c", CHARGING, place, f"{seen}{i}"]) for i in range(many)
+    ]
+    while not all(
+        os.path.exists(f"{seen}{i}") and os.path.getsize(f"{seen}{i}") > 2 for i in range(many)
+    ):
         assert all(job.poll() is None for job in jobs)
         time.sleep(0.05)
     return jobs
@@ -649,8 +712,10 @@ def test_nothing_is_lost_by_a_move_while_threads_charge(tmp_path):
 
     def charge():
         try:
-            budget = Ledger(place).budget("visits")  # a thread that begins late finds that the ledger was moved
-            while not stop.wait(0.02):  # without a pause SQLite hands its lock to these two alone on a busy machine
+            # a thread that begins late finds that the ledger was moved
+            budget = Ledger(place).budget("visits")
+            # without a pause SQLite hands its lock to these two alone on a busy machine
+            while not stop.wait(0.02):
                 paid(budget, cost("1/10000"))
                 seen.append(1)
         except Exception as end:
@@ -671,13 +736,19 @@ def test_nothing_is_lost_by_a_move_while_threads_charge(tmp_path):
         thread.join()
     assert ["moved" in str(end) for end in ends] == [True, True], ends
     moved = Ledger(new)
-    released = [line for line in moved.budget("visits").history() if line.status == "released" and not line.name]
+    released = [
+        line
+        for line in moved.budget("visits").history()
+        if line.status == "released" and not line.name
+    ]
     assert len(released) == len(seen) + 1  # and that of the allowance
     moved.verify()
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("kind", "other"), [("sqlite", "sqlite"), ("sqlite", "postgres"), ("postgres", "sqlite")])
+@pytest.mark.parametrize(
+    ("kind", "other"), [("sqlite", "sqlite"), ("sqlite", "postgres"), ("postgres", "sqlite")]
+)
 def test_nothing_is_lost_by_a_move_while_processes_charge(places, tmp_path, kind, other):
     place, new, seen = places(kind, "study"), places(other, "new"), tmp_path / "seen"
     jobs = charging(place, seen, 2)
@@ -689,13 +760,17 @@ def test_nothing_is_lost_by_a_move_while_processes_charge(places, tmp_path, kind
 
 
 def hold_backups_of_kills(spenders, tmp_path, place, kills):
-    """A backup that was taken while a process charged holds all that was seen before, and restores."""
+    """A backup that was taken while a process charged holds all that
+    was seen before, and restores.
+    """
     said = spenders("backups", place, tmp_path / "seen", kills)
     assert said["integrity"] == ["ok"]
     copies = list(tmp_path.glob("*.backup"))
     for copy in copies:
         connection = sqlite3.connect(copy)
-        (results,) = connection.execute("SELECT count(*) FROM dpframe_entries WHERE kind = 'result'").fetchone()
+        (results,) = connection.execute(
+            "SELECT count(*) FROM dpframe_entries WHERE kind = 'result'"
+        ).fetchone()
         connection.close()
         assert results >= int(copy.name.split(".")[1])
     for number, copy in enumerate(copies[:: max(len(copies) // 10, 1)]):
@@ -749,7 +824,8 @@ def test_copies_from_the_command_line(tmp_path, capsys):
     assert code == 0
     assert said(capsys, "show", new)[0]["error"] == "LedgerUnavailable"
     assert said(capsys, "verify", moved)[1] == 0
-    assert said(capsys, "adopt", new, *why, "--lost", "all")[1] == 0  # both go on: this is what `adopt` is asked for
+    # both go on: this is what `adopt` is asked for
+    assert said(capsys, "adopt", new, *why, "--lost", "all")[1] == 0
 
 
 # Copies that are put back while the ledger is open
@@ -770,10 +846,11 @@ for number in range(int(sys.argv[2])):
 @pytest.mark.parametrize("others", [0, 1, 2])
 @pytest.mark.parametrize("reopened", [False, True])
 def test_a_copy_that_was_put_over_an_open_ledger_is_refused(tmp_path, others, reopened):
-    """Also where others charged it since, so that SQLite's counter of changes is the one that this process knows.
+    """Also where others charged it since, so that SQLite's counter of changes is
+    the one that this process knows.
 
-    Its charges would be written over those of the others otherwise. What this process has seen is not forgotten when a
-    budget is opened once more.
+    Its charges would be written over those of the others otherwise. What this process has seen is
+    not forgotten when a budget is opened once more.
     """
     path, copy = tmp_path / "a.sqlite", tmp_path / "copy"
     ledger = Ledger(path)
@@ -783,7 +860,9 @@ def test_a_copy_that_was_put_over_an_open_ledger_is_refused(tmp_path, others, re
     paid(budget)
     put_over(copy, path)
     if others:
-        subprocess.run([sys.executable, "-c", CHARGED_ELSEWHERE, str(path), str(others)], check=True)
+        subprocess.run(
+            [sys.executable, "-c", CHARGED_ELSEWHERE, str(path), str(others)], check=True
+        )
     with pytest.raises(errors.LedgerDamaged, match="older copy"):
         paid(ledger.budget("visits") if reopened else budget)
     assert Ledger(path).verify() == {"visits": 3 + 2 * others}
@@ -815,7 +894,9 @@ def test_a_copy_from_before_a_move_is_refused_by_who_saw_the_move(tmp_path):
 
 
 def test_rows_that_were_put_back_in_an_open_database_are_refused(postgres):
-    """As after a restore of an older dump, to which the pool of connections connects again by itself."""
+    """As after a restore of an older dump, to which the pool of
+    connections connects again by itself.
+    """
     ledger, tables = Ledger(postgres), ("dpframe_budgets", "dpframe_entries", "dpframe_data")
     budget = ledger.budget("visits", epsilon=5)
     paid(budget)

@@ -1,4 +1,6 @@
-"""What a budget says of its limit: a warning where it promises little, once; and that it is spent, when it is."""
+"""What a budget says of its limit: a warning where it promises little, once;
+and that it is spent, when it is.
+"""
 
 import math
 import warnings
@@ -28,17 +30,30 @@ def said_of(make):
     [
         ({"epsilon": 10}, []),
         ({"epsilon": 10.001}, ["Type a smaller limit: dp.Budget(epsilon=1.0)."]),
-        ({"epsilon": 30, "delta": 1e-9}, ["Type a smaller limit: dp.Budget(epsilon=1.0, delta=1e-09)."]),
+        (
+            {"epsilon": 30, "delta": 1e-9},
+            ["Type a smaller limit: dp.Budget(epsilon=1.0, delta=1e-09)."],
+        ),
         ({"epsilon": 1, "delta": 0.001}, []),
-        ({"epsilon": 1, "delta": 0.0011}, ["Type a smaller δ: dp.Budget(epsilon=1.0, delta=1e-06)."]),
+        (
+            {"epsilon": 1, "delta": 0.0011},
+            ["Type a smaller δ: dp.Budget(epsilon=1.0, delta=1e-06)."],
+        ),
         (
             {"epsilon": 11, "delta": 0.5},
             ["dp.Budget(epsilon=1.0, delta=1e-06).", "dp.Budget(epsilon=1.0, delta=1e-06)."],
         ),
         ({"epsilon": 1, "delta": 1e-4, "min_units": 10_000}, []),
-        ({"epsilon": 1, "delta": 1.1e-4, "min_units": 10_000}, ["dp.Budget(epsilon=1.0, delta=1e-06)."]),
-        ({"epsilon": 1, "delta": 1e-6, "min_units": 10**7}, ["dp.Budget(epsilon=1.0, delta=1e-09)."]),
-        ({"epsilon": 1, "delta": 1e-3, "min_units": 2}, []),  # a small number of units does not excuse a large δ
+        (
+            {"epsilon": 1, "delta": 1.1e-4, "min_units": 10_000},
+            ["dp.Budget(epsilon=1.0, delta=1e-06)."],
+        ),
+        (
+            {"epsilon": 1, "delta": 1e-6, "min_units": 10**7},
+            ["dp.Budget(epsilon=1.0, delta=1e-09)."],
+        ),
+        # a small number of units does not excuse a large δ
+        ({"epsilon": 1, "delta": 1e-3, "min_units": 2}, []),
         ({"epsilon": 1, "delta": 0.4, "min_units": 2}, ["above 1/1000"]),
         ({"rho": 1.1}, []),
         ({"rho": 1.6}, ["dp.Budget(rho=0.02)."]),
@@ -54,12 +69,17 @@ def test_a_limit_that_promises_little_warns_with_the_line_to_type(limit, named):
 
 def test_a_limit_in_rho_is_held_against_the_epsilon_that_it_implies():
     for rho in (1.1, 1.6):
-        epsilon = dp.Budget(rho=rho).limit.rho + 2 * math.sqrt(rho * math.log(1e6))  # a bound, the exact one is less
+        # a bound, the exact one is less
+        epsilon = dp.Budget(rho=rho).limit.rho + 2 * math.sqrt(rho * math.log(1e6))
         assert bool(said_of(lambda rho=rho: dp.Budget(rho=rho))) == (epsilon > 10.9)
 
 
 def test_what_is_to_be_typed_does_not_warn():
-    for limit in ({"epsilon": 1.0, "delta": 1e-6}, {"epsilon": 1.0, "delta": 1e-9, "min_units": 10**7}, {"rho": 0.02}):
+    for limit in (
+        {"epsilon": 1.0, "delta": 1e-6},
+        {"epsilon": 1.0, "delta": 1e-9, "min_units": 10**7},
+        {"rho": 0.02},
+    ):
         assert not said_of(lambda limit=limit: dp.Budget(**limit))
 
 
@@ -90,11 +110,15 @@ def test_a_loop_that_makes_budgets_says_it_once():
 
 def test_a_ledger_says_it_when_a_budget_is_made_and_not_when_it_is_opened_again(tmp_path):
     path = tmp_path / "study.sqlite"
-    with pytest.warns(DpFrameWarning, match=r"Type a smaller limit: ledger\.budget\('a', epsilon=1\.0\)\."):
+    with pytest.warns(
+        DpFrameWarning, match=r"Type a smaller limit: ledger\.budget\('a', epsilon=1\.0\)\."
+    ):
         dp.Ledger(path).budget("a", epsilon=50)
     assert not said_of(lambda: dp.Ledger(path).budget("a", epsilon=50))
     assert not said_of(lambda: dp.Ledger(path).budget("a"))
-    with pytest.warns(DpFrameWarning, match=r"above 1/20000, .*ledger\.budget\('b', epsilon=1\.0, delta=1e-07\)"):
+    with pytest.warns(
+        DpFrameWarning, match=r"above 1/20000, .*ledger\.budget\('b', epsilon=1\.0, delta=1e-07\)"
+    ):
         dp.Ledger(path).budget("b", epsilon=1, delta=1e-4, min_units=20_000)
 
 
@@ -107,7 +131,9 @@ def test_a_warning_that_is_an_error_makes_no_budget(tmp_path):
     assert ledger.budgets() == []
 
 
-@pytest.mark.parametrize("least", [0, -1, 1.5, True, "many", float("nan"), 10**16, pytest.param(10**5000, id="huge")])
+@pytest.mark.parametrize(
+    "least", [0, -1, 1.5, True, "many", float("nan"), 10**16, pytest.param(10**5000, id="huge")]
+)
 def test_a_number_of_units_is_a_whole_number(least, tmp_path):
     for make in (dp.Budget, lambda **limit: dp.Ledger(tmp_path / "a.sqlite").budget("a", **limit)):
         with pytest.raises(InvalidArgument, match="min_units="):
@@ -116,7 +142,9 @@ def test_a_number_of_units_is_a_whole_number(least, tmp_path):
 
 def test_enormous_limits_are_said_in_few_words():
     limit = Loss.limit(typed_number(10**30, "epsilon"), typed_number(0.999, "delta"))
-    assert all(len(word) < 400 for word in said_of(lambda: warn_of_weak(limit, None, "dp.Budget({})")))
+    assert all(
+        len(word) < 400 for word in said_of(lambda: warn_of_weak(limit, None, "dp.Budget({})"))
+    )
 
 
 # What is left
@@ -140,7 +168,9 @@ def test_a_spent_budget_says_that_it_is_spent(terms):
 def test_a_budget_that_is_not_spent_says_what_is_left():
     query = query_of(epsilon=1)
     query.release(epsilon=0.5)
-    with pytest.raises(BudgetExceeded, match=r"Ask for less; what is left is epsilon=0\.5, delta=0\.0\."):
+    with pytest.raises(
+        BudgetExceeded, match=r"Ask for less; what is left is epsilon=0\.5, delta=0\.0\."
+    ):
         query.release(epsilon=0.6)
 
 
@@ -148,7 +178,9 @@ def test_a_budget_whose_delta_is_spent_says_so():
     frame = dp.protect(TABLE, unit="user", budget=dp.Budget(epsilon=1, delta=1e-6))
     found = frame.group_by("city", max_groups=1, other="(other)").count_units()
     found.release(epsilon=0.25, delta=1e-6)
-    with pytest.raises(BudgetExceeded, match=r"budget's δ is spent: list the keys.*what is left is epsilon=0\.75\."):
+    with pytest.raises(
+        BudgetExceeded, match=r"budget's δ is spent: list the keys.*what is left is epsilon=0\.75\."
+    ):
         found.release(epsilon=0.25, delta=1e-9)
     with pytest.raises(DeltaRequired):
         found.release(epsilon=0.25)

@@ -1,4 +1,6 @@
-"""Failures after the charge: recorded before anybody sees them, shown, and after two of them acknowledged."""
+"""Failures after the charge: recorded before anybody sees them, shown, and
+after two of them acknowledged.
+"""
 
 import json
 import sqlite3
@@ -23,13 +25,21 @@ TINY = Loss.charged(Fraction(1, 10**9), Fraction(0))
 def budget(request, tmp_path):
     if request.param == "memory":
         return Budget(epsilon=3, delta=1e-3)
-    place = tmp_path / "study.sqlite" if request.param == "sqlite" else request.getfixturevalue("postgres")
+    place = (
+        tmp_path / "study.sqlite"
+        if request.param == "sqlite"
+        else request.getfixturevalue("postgres")
+    )
     return Ledger(place).budget("visits", epsilon=3, delta=1e-3)
 
 
 def strict(budget, *words):
     """A lazy frame with a cast of the user's own, which fails on a cell that is no number."""
-    rows = {"id": range(len(words)), "x": words, "g": ["a", "b"] * (len(words) // 2) + ["a"] * (len(words) % 2)}
+    rows = {
+        "id": range(len(words)),
+        "x": words,
+        "g": ["a", "b"] * (len(words) // 2) + ["a"] * (len(words) % 2),
+    }
     return pl.LazyFrame(rows).with_columns(pl.col("x").cast(pl.Int64)).dp(unit="id", budget=budget)
 
 
@@ -37,7 +47,9 @@ def relation(budget, *words):
     table = duckdb.connect()
     table.execute("CREATE TABLE t (id INTEGER, x TEXT)")
     table.executemany("INSERT INTO t VALUES (?, ?)", list(enumerate(words)))
-    return dp.protect(table.sql("SELECT id, CAST(x AS INTEGER) AS x FROM t"), unit="id", budget=budget)
+    return dp.protect(
+        table.sql("SELECT id, CAST(x AS INTEGER) AS x FROM t"), unit="id", budget=budget
+    )
 
 
 def summed(frame, **options):
@@ -57,20 +69,28 @@ AFTERWARDS = {  # what a release does with its answer before it is stored, each 
 
 @pytest.mark.parametrize("step", AFTERWARDS)
 def test_what_fails_after_rows_were_read_is_a_failure_without_a_cell(monkeypatch, step):
-    """An answer that cannot be described, packed or certified is recorded as failed, and its error shows no number."""
+    """An answer that cannot be described, packed or certified is recorded as failed,
+    and its error shows no number.
+    """
 
     def broken(*_, **__):
         raise ValueError("the cell 'x7'")
 
     budget = Budget(epsilon=9)
-    frame = dp.protect(pl.DataFrame({"id": [1, 2], "x": [3.0, 4.0]}), unit="id", budget=budget, max_rows=1)
+    frame = dp.protect(
+        pl.DataFrame({"id": [1, 2], "x": [3.0, 4.0]}), unit="id", budget=budget, max_rows=1
+    )
     series = budget.series("daily", every="1d", horizon=9, epsilon=1, unit_periods=1)
     series.add(frame.count(), period="2026-01-01")
     question = frame.mean("x", bounds=(0, 9))
     asked = {
         "dpframe.release.run": lambda: question.release(epsilon=1, name="mean"),
-        "dpframe.release.kinds.series.series": lambda: series.add(frame.count(), period="2026-01-02"),
-        "dpframe.release.tune": lambda: frame.count(max_rows=2).tune({"max_rows": [1, 2]}, epsilon=1, at=1),
+        "dpframe.release.kinds.series.series": lambda: series.add(
+            frame.count(), period="2026-01-02"
+        ),
+        "dpframe.release.tune": lambda: frame.count(max_rows=2).tune(
+            {"max_rows": [1, 2]}, epsilon=1, at=1
+        ),
     }[AFTERWARDS[step]]
     before = len(budget.history())
     monkeypatch.setattr(f"{AFTERWARDS[step]}.{step}", broken)
@@ -85,7 +105,9 @@ def test_what_fails_after_rows_were_read_is_a_failure_without_a_cell(monkeypatch
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("made", [strict, relation])
 def test_a_cell_is_asked_for_twice_and_then_no_more(budget, made):
-    """Whether somebody's cell is a text is one bit for each failing release: two are had for 1e-9 each."""
+    """Whether somebody's cell is a text is one bit for each failing
+    release: two are had for 1e-9 each.
+    """
     frame, sound = made(budget, "1", "x"), made(budget, "1", "2")
     for count in (1, 2):
         with pytest.raises(errors.EngineError):
@@ -93,7 +115,10 @@ def test_a_cell_is_asked_for_twice_and_then_no_more(budget, made):
         assert budget.failures == (count, count)
     spent, entries = budget.spent, budget._book.entries()
     for other in (frame, sound):
-        with pytest.raises(errors.FailuresUnacknowledged, match=r"Nothing was spent.*budget\.acknowledge_failures\(\)"):
+        with pytest.raises(
+            errors.FailuresUnacknowledged,
+            match=r"Nothing was spent.*budget\.acknowledge_failures\(\)",
+        ):
             summed(other)
     assert (budget.spent, budget._book.entries()) == (spent, entries)
     assert budget.acknowledge_failures(by="Ada") == 2
@@ -160,15 +185,23 @@ def test_a_failed_name_is_paid_again_or_not_at_all(budget):
 
 PATHS = {
     "release": lambda f: summed(f),
-    "auto": lambda f: f.group_by("g", keys=["a", "b"], limits=dp.Auto()).sum("x", bounds=(0, 9)).release(epsilon=1),
+    "auto": lambda f: (
+        f.group_by("g", keys=["a", "b"], limits=dp.Auto())
+        .sum("x", bounds=(0, 9))
+        .release(epsilon=1)
+    ),
     "tune": lambda f: (
-        f.filter(dp.col("x") > 0).sum("x", bounds=(0, 9), max_rows=1).tune({"max_rows": [1, 2]}, epsilon=0.1, at=1)
+        f.filter(dp.col("x") > 0)
+        .sum("x", bounds=(0, 9), max_rows=1)
+        .tune({"max_rows": [1, 2]}, epsilon=0.1, at=1)
     ),
     "batch": lambda f: f.budget.plan([f.sum("x", bounds=(0, 9), max_rows=1)], epsilon=1).release(),
-    "marginals": lambda f: f.marginals(["x", "g"], keys={"x": [1, 2], "g": ["a", "b"]}, max_rows=1).release(
-        epsilon=1, delta=1e-6
-    ),
-    "hierarchy": lambda f: f.hierarchy(["g", "x"], [("a", 1), ("a", 2), ("b", 1)], max_rows=1).release(epsilon=1),
+    "marginals": lambda f: f.marginals(
+        ["x", "g"], keys={"x": [1, 2], "g": ["a", "b"]}, max_rows=1
+    ).release(epsilon=1, delta=1e-6),
+    "hierarchy": lambda f: f.hierarchy(
+        ["g", "x"], [("a", 1), ("a", 2), ("b", 1)], max_rows=1
+    ).release(epsilon=1),
     "partition": lambda f: summed(f.partition("x", [1, 2], max_groups=1)[1]),
     "keys": lambda f: f.group_by("x", max_groups=1).keys().release(epsilon=1, delta=1e-6),
     "crosstab": lambda f: f.crosstab(
@@ -177,7 +210,8 @@ PATHS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:The released table is empty")  # too few units: it is about what fails
+# too few units: it is about what fails
+@pytest.mark.filterwarnings("ignore:The released table is empty")
 @pytest.mark.parametrize("path", PATHS)
 def test_every_way_to_release_records_it(path):
     budget = Budget(epsilon=10, delta=1e-3)
@@ -231,7 +265,9 @@ def test_an_interrupt_is_pending_and_no_failure(monkeypatch, stop):
     assert [c.status for c in budget.history()] == ["pending"]
 
 
-def test_a_failure_that_cannot_be_recorded_looks_like_a_table_that_cannot_be_stored(tmp_path, monkeypatch):
+def test_a_failure_that_cannot_be_recorded_looks_like_a_table_that_cannot_be_stored(
+    tmp_path, monkeypatch
+):
     path = tmp_path / "study.sqlite"
     budget = Ledger(path).budget("visits", epsilon=1)
     totals, seen = engine.totals, []
@@ -244,13 +280,22 @@ def test_a_failure_that_cannot_be_recorded_looks_like_a_table_that_cannot_be_sto
     for words in (["1", "2"], ["1", "x"]):
         with pytest.raises(errors.LedgerError) as caught:
             summed(strict(budget, *words))
-        seen.append((type(caught.value), str(caught.value), caught.value.__context__, caught.value.__cause__))
+        seen.append(
+            (
+                type(caught.value),
+                str(caught.value),
+                caught.value.__context__,
+                caught.value.__cause__,
+            )
+        )
         (tmp_path / "elsewhere.sqlite").rename(path)
     assert seen[0] == seen[1]
 
 
 def test_threads_see_each_others_failures(budget):
-    """Sixteen threads that fail one after another: each that saw two errors is refused, and none is lost."""
+    """Sixteen threads that fail one after another:
+    each that saw two errors is refused, and none is lost.
+    """
     ended = []
 
     def ask():
@@ -269,7 +314,8 @@ def test_threads_see_each_others_failures(budget):
     for thread in threads:
         thread.join()
     failed = ended.count("failed")
-    assert 2 <= failed <= 16 + 1  # each thread has at most one charge under way when the second failure is recorded
+    # each thread has at most one charge under way when the second failure is recorded
+    assert 2 <= failed <= 16 + 1
     assert budget.failures == (failed, failed)
     assert len(budget.history()) == failed
 
@@ -297,7 +343,11 @@ def test_the_command_line_shows_failures(tmp_path, capsys):
     assert "1 failed after the charge, 1 not acknowledged" in shown
     assert "  failed  " in shown
     assert ",failed," in ledger.export("csv")
-    assert [e["kind"] for e in json.loads(ledger.export("json"))["visits"]["entries"]] == ["open", "charge", "failure"]
+    assert [e["kind"] for e in json.loads(ledger.export("json"))["visits"]["entries"]] == [
+        "open",
+        "charge",
+        "failure",
+    ]
     assert main(["ledger", "verify", path]) == 0
 
 

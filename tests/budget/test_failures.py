@@ -1,4 +1,6 @@
-"""What happens to a ledger in a bad world: killed processes, full disks, files that are gone, replaced or old."""
+"""What happens to a ledger in a bad world: killed processes, full disks, files
+that are gone, replaced or old.
+"""
 
 import datetime as dt
 import os
@@ -157,7 +159,9 @@ except dp.errors.LedgerUnavailable as error:
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="users and permissions are POSIX")
 def test_a_folder_that_becomes_read_only_loses_nothing(tmp_path):
-    """Between two charges, and between a charge and its answer: both are refused, and go on when it can be written."""
+    """Between two charges, and between a charge and its answer:
+    both are refused, and go on when it can be written.
+    """
     folder = folder_for(as_nobody())
     try:
         code = f"""
@@ -174,7 +178,8 @@ os.chmod({str(folder)!r}, 0o555)
 if os.getuid() == 0:  # whom permissions do not bind
     os.setgroups([]), os.setgid(65534), os.setuid(65534)
 stored = {{"releases": []}}
-for call in (lambda: budget.charge(price, {WHO!r}, "q"), lambda: budget.store(running, b"", stored)):
+calls = (lambda: budget.charge(price, {WHO!r}, "q"), lambda: budget.store(running, b"", stored))
+for call in calls:
     try:
         call()
     except dp.errors.LedgerUnavailable as error:
@@ -186,7 +191,10 @@ for call in (lambda: budget.charge(price, {WHO!r}, "q"), lambda: budget.store(ru
         ledger = Ledger(folder / "study.sqlite")
         ledger.verify()
         budget = ledger.budget("visits")
-        assert [(line.status, line.name) for line in budget.history()] == [("released", None), ("pending", "running")]
+        assert [(line.status, line.name) for line in budget.history()] == [
+            ("released", None),
+            ("pending", "running"),
+        ]
         assert budget.spent.epsilon == 0.5
         paid(budget)
         ledger.close()
@@ -196,8 +204,12 @@ for call in (lambda: budget.charge(price, {WHO!r}, "q"), lambda: budget.store(ru
 
 
 @pytest.mark.parametrize("store", ["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
-def test_a_clock_that_is_set_back_by_a_year_begins_nothing_anew(request, tmp_path, monkeypatch, store):
-    """Neither a day of a cap nor a night of an allowance; what runs is stored; it goes on with the right clock."""
+def test_a_clock_that_is_set_back_by_a_year_begins_nothing_anew(
+    request, tmp_path, monkeypatch, store
+):
+    """Neither a day of a cap nor a night of an allowance; what runs is stored;
+    it goes on with the right clock.
+    """
     place = tmp_path / "a.sqlite" if store == "sqlite" else request.getfixturevalue("postgres")
     ledger = Ledger(place)
     budget = ledger.budget("visits", epsilon=10, caps={"day": 0.5})
@@ -213,9 +225,13 @@ def test_a_clock_that_is_set_back_by_a_year_begins_nothing_anew(request, tmp_pat
         lambda: budget.allocate(nights=10, epsilon=1, name="another"),
         lambda: Ledger(place).budget("visits").charge(price, WHO, "count()"),
     ):
-        with pytest.raises((errors.LedgerUnavailable, errors.BudgetExceeded), match=r"clock|first night begins"):
+        with pytest.raises(
+            (errors.LedgerUnavailable, errors.BudgetExceeded), match=r"clock|first night begins"
+        ):
             call()
-    with pytest.raises((errors.LedgerUnavailable, errors.BudgetExceeded), match=r"clock|begins|begun"):
+    with pytest.raises(
+        (errors.LedgerUnavailable, errors.BudgetExceeded), match=r"clock|begins|begun"
+    ):
         nightly.close()
     assert budget.entries() == before
     nightly.store(running, b"", {"releases": []})
@@ -233,19 +249,25 @@ def test_a_clock_that_is_set_back_by_a_year_begins_nothing_anew(request, tmp_pat
 
 @pytest.mark.long
 def test_a_server_that_crashes_while_it_is_charged_loses_nothing(tmp_path):
-    """Every charge that was confirmed is there; of the others each is refused, and at most itself was charged."""
+    """Every charge that was confirmed is there; of the others each is refused,
+    and at most itself was charged.
+    """
     if why_not() is not None:
         pytest.skip(why_not())
     with restarting_server(server_programs()) as (url, restart):
         ledger = Ledger(url)
         budget = ledger.budget("visits", epsilon=1000)
-        pending = budget.charge(Loss.charged(Fraction(1), Fraction(0)), WHO, "count()", name="running", plan={})
+        pending = budget.charge(
+            Loss.charged(Fraction(1), Fraction(0)), WHO, "count()", name="running", plan={}
+        )
         granted, refused, stop = [], [], threading.Event()
 
         def spend():
             while not stop.is_set():
                 try:
-                    receipt = budget.charge(Loss.charged(Fraction(1, 1000), Fraction(0)), WHO, "count()")
+                    receipt = budget.charge(
+                        Loss.charged(Fraction(1, 1000), Fraction(0)), WHO, "count()"
+                    )
                     granted.append(receipt.number)
                 except Exception as error:
                     refused.append(error)
@@ -278,7 +300,9 @@ def test_a_server_that_crashes_while_it_is_charged_loses_nothing(tmp_path):
 
 
 def test_what_is_no_ledger_is_refused(tmp_path):
-    (tmp_path / "notes.sqlite").write_text("this is a text, and no database at all, whatever its name says")
+    (tmp_path / "notes.sqlite").write_text(
+        "this is a text, and no database at all, whatever its name says"
+    )
     with pytest.raises(errors.LedgerUnavailable):
         Ledger(tmp_path / "notes.sqlite")
     with pytest.raises(errors.LedgerUnavailable, match="Make the folder first"):
@@ -326,7 +350,9 @@ def test_a_file_that_was_replaced_releases_nothing(tmp_path):
     path = tmp_path / "study.sqlite"
     budget = Ledger(path).budget("visits", epsilon=1)
     paid(budget)
-    other = Ledger(tmp_path / "other" if (tmp_path / "other").mkdir() else tmp_path / "other" / "x.sqlite")
+    other = Ledger(
+        tmp_path / "other" if (tmp_path / "other").mkdir() else tmp_path / "other" / "x.sqlite"
+    )
     other.budget("visits", epsilon=1)
     other.close()
     os.replace(tmp_path / "other" / "x.sqlite", path)
@@ -431,7 +457,9 @@ def test_a_witness_cannot_be_left_out_or_lost(witnessed, tmp_path):
 
 
 def test_a_witness_that_is_missing_is_not_made_anew(witnessed, tmp_path):
-    """An older copy put back and the witness deleted: nothing is released, and the message says how to go on."""
+    """An older copy put back and the witness deleted:
+    nothing is released, and the message says how to go on.
+    """
     path, opened = witnessed
     budget = opened().budget("visits", epsilon=1)
     for _ in range(3):
@@ -467,7 +495,8 @@ def test_the_witness_of_another_ledger_is_not_taken(witnessed, tmp_path):
     anew = tmp_path / "witness" / "anew.sqlite"
     with pytest.raises(errors.LedgerDamaged, match="made anew"):
         Ledger(path, witness=anew)
-    paid(Ledger(path, witness=other, new_witness=True).budget("visits"))  # one witness may serve two ledgers
+    # one witness may serve two ledgers
+    paid(Ledger(path, witness=other, new_witness=True).budget("visits"))
     paid(Ledger(path, witness=other).budget("visits"))
     with pytest.raises(errors.LedgerDamaged, match="this is not the one"):
         opened()  # the first one has not seen the last charges
@@ -515,7 +544,10 @@ def test_a_witness_of_an_earlier_version_is_taken_over(witnessed, tmp_path, as_o
     paid(opened().budget("visits", epsilon=1))
     for file, changes in (
         (path, as_of_format(3)),
-        (tmp_path / "witness" / "seen.sqlite", ("DROP TABLE witness", "DELETE FROM seen WHERE budget = ''")),
+        (
+            tmp_path / "witness" / "seen.sqlite",
+            ("DROP TABLE witness", "DELETE FROM seen WHERE budget = ''"),
+        ),
     ):
         connection = sqlite3.connect(file, isolation_level=None)
         for change in changes:
@@ -561,15 +593,22 @@ def test_a_server_has_a_witness_too(postgres, tmp_path):
     """A database that is restored from a backup has lost charges."""
     import sqlalchemy as sa
 
-    url, witness = postgres.replace("dpframe@", "dpframe:secret@") + "&sslpassword=secret", tmp_path / "seen.sqlite"
+    url, witness = (
+        postgres.replace("dpframe@", "dpframe:secret@") + "&sslpassword=secret",
+        tmp_path / "seen.sqlite",
+    )
     budget = Ledger(url, witness=witness).budget("visits", epsilon=1)
     paid(budget)
     paid(budget)
     engine = sa.create_engine(postgres)
     with engine.begin() as connection:
-        head = connection.execute(sa.text("SELECT hash FROM dpframe_entries WHERE number = 3")).scalar()
+        head = connection.execute(
+            sa.text("SELECT hash FROM dpframe_entries WHERE number = 3")
+        ).scalar()
         connection.execute(sa.text("DELETE FROM dpframe_entries WHERE number > 3"))
-        connection.execute(sa.text("UPDATE dpframe_budgets SET number = 3, head = :head"), {"head": head})
+        connection.execute(
+            sa.text("UPDATE dpframe_budgets SET number = 3, head = :head"), {"head": head}
+        )
     engine.dispose()
     with pytest.raises(errors.LedgerDamaged, match="older copy"):
         paid(Ledger(url, witness=witness).budget("visits"))
@@ -583,7 +622,10 @@ def test_a_driver_that_is_missing_is_named(monkeypatch):
 
 
 def test_a_network_drive_is_refused(tmp_path, monkeypatch):
-    mounts = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:9 / /data\\040room rw shared:4 - nfs4 server:/x rw\n"
+    mounts = (
+        "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:9 / /data\\040room rw shared:4 - nfs4 "
+        "server:/x rw\n"
+    )
     assert filesystem_of(Path("/data room/a/study.sqlite"), mounts) == "nfs4"
     assert filesystem_of(Path("/data/study.sqlite"), mounts) == "ext4"
     assert filesystem_of(Path("/data room/study.sqlite"), "") == ""

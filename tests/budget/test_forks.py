@@ -1,4 +1,6 @@
-"""Ledgers under forks: a process whose threads charge is forked all the time; forks charge, fork and are killed."""
+"""Ledgers under forks: a process whose threads charge is forked all the time;
+forks charge, fork and are killed.
+"""
 
 import json
 import os
@@ -26,8 +28,18 @@ def elsewhere(tmp_path_factory):
 
 
 def hold(place, folder, forks, spends, limit):
-    """Nobody waits forever, nothing that was stored is lost, nothing is spent twice, and the limit and caps hold."""
-    command = [sys.executable, "-W", "ignore", PROGRAM, place, folder, *map(str, (forks, spends, limit))]
+    """Nobody waits forever, nothing that was stored is lost, nothing is spent
+    twice, and the limit and caps hold.
+    """
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        PROGRAM,
+        place,
+        folder,
+        *map(str, (forks, spends, limit)),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=1500)
     assert done.returncode == 0, done.stderr[-4000:]
     said = json.loads(done.stdout)
@@ -35,7 +47,9 @@ def hold(place, folder, forks, spends, limit):
     lines = [line.split() for line in (folder / "seen").read_text().splitlines()]
     history = {int(number): line for number, line in said["history"].items()}
     prices = {number: Fraction(price) for number, (_, _, price) in history.items()}
-    assert len({number for number, _, _ in lines}) == len(lines) > forks, "a charge was granted twice"
+    assert len({number for number, _, _ in lines}) == len(lines) > forks, (
+        "a charge was granted twice"
+    )
     for number, name, price in lines:
         assert history[int(number)][:2] == ["released", name]
         assert prices[int(number)] == Fraction(price)
@@ -61,7 +75,9 @@ def test_many_forks_of_a_process_whose_threads_charge(place, elsewhere, limit):
 
 
 def outcome_of_a_fork(work):
-    """The exit code of a child that does some work: 0, 7 where the ledger refuses it, and 1 for any other error."""
+    """The exit code of a child that does some work:
+    0, 7 where the ledger refuses it, and 1 for any other error.
+    """
     child = os.fork()
     if child == 0:
         code = 1
@@ -76,11 +92,16 @@ def outcome_of_a_fork(work):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Python 3.12, about forks of processes with threads
+# of Python 3.12, about forks of processes with threads
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("patience", [60, 0])
 @pytest.mark.parametrize("held", ["ledger", "witness"])
-def test_a_fork_comes_before_a_transaction_or_after_it(tmp_path, elsewhere, monkeypatch, patience, held):
-    """It waits for one of another thread. If that takes too long, the fork is told so at once, and charges nothing."""
+def test_a_fork_comes_before_a_transaction_or_after_it(
+    tmp_path, elsewhere, monkeypatch, patience, held
+):
+    """It waits for one of another thread.
+    If that takes too long, the fork is told so at once, and charges nothing.
+    """
     monkeypatch.setattr(unforked, "PATIENCE", patience)
     ledger = Ledger(tmp_path / "a.sqlite", witness=elsewhere / "witness", timeout=5)
     budget, inside, ended = ledger.budget("visits", epsilon=1), threading.Event(), threading.Event()
@@ -106,9 +127,13 @@ def test_a_fork_comes_before_a_transaction_or_after_it(tmp_path, elsewhere, monk
     ledger.verify()
 
 
-@pytest.mark.parametrize("kept", ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "kept", ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.long)]
+)
 def test_of_a_process_and_its_fork_one_stores_the_answer_of_a_charge(request, tmp_path, kept):
-    """Both go on with one charge, and would draw two noises for it: nobody sees what is not stored."""
+    """Both go on with one charge, and would draw two noises for it:
+    nobody sees what is not stored.
+    """
     place = request.getfixturevalue("postgres") if kept == "postgres" else tmp_path / "a.sqlite"
     budget = Budget(epsilon=1) if kept == "memory" else Ledger(place).budget("visits", epsilon=1)
     receipt = budget.charge(TENTH, WHO, "count()")

@@ -1,4 +1,6 @@
-"""A ledger of an earlier version: that of the format before is brought forward, an older one is refused."""
+"""A ledger of an earlier version: that of the format before is brought
+forward, an older one is refused.
+"""
 
 import sqlite3
 import threading
@@ -19,7 +21,9 @@ def as_of(path, changes):
     ledger = Ledger(path)
     frame = pl.DataFrame({"id": [7, 8, 9]}).dp(unit="id", budget=ledger.budget("visits", epsilon=1))
     frame.count_units().release(epsilon=0.25, name="people")
-    ledger.budget("squares", rho=0.5).charge(Loss.charged_rho(Fraction(1, 7), Fraction(0)), WHO, "count()")
+    ledger.budget("squares", rho=0.5).charge(
+        Loss.charged_rho(Fraction(1, 7), Fraction(0)), WHO, "count()"
+    )
     ledger.close()
     connection = sqlite3.connect(path)
     for change in changes:
@@ -44,13 +48,23 @@ def told(path, question):
 
 def test_an_old_ledger_is_opened_verified_and_goes_on(old):
     """Names are found, charges are added exactly, and old and new entries are one chain."""
-    before = told(old, "SELECT budget, number, at, body, hash FROM dpframe_entries ORDER BY budget, number")
+    before = told(
+        old, "SELECT budget, number, at, body, hash FROM dpframe_entries ORDER BY budget, number"
+    )
     ledger = Ledger(old)
     assert ledger.verify() == {"squares": 2, "visits": 3}
     assert told(old, "SELECT format FROM dpframe_ledger") == [(FORMAT,)]
-    assert told(old, "SELECT budget, number, at, body, hash FROM dpframe_entries ORDER BY budget, number") == before
+    assert (
+        told(
+            old,
+            "SELECT budget, number, at, body, hash FROM dpframe_entries ORDER BY budget, number",
+        )
+        == before
+    )
     budget = ledger.budget("visits", epsilon=1)
-    pl.DataFrame({"id": [7, 8, 9]}).dp(unit="id", budget=budget).count_units().release(epsilon=0.25, name="people")
+    pl.DataFrame({"id": [7, 8, 9]}).dp(unit="id", budget=budget).count_units().release(
+        epsilon=0.25, name="people"
+    )
     assert budget.spent.exact_epsilon == Fraction(1, 4)
     budget.charge(Loss.charged(Fraction(1, 7), Fraction(0)), WHO, "count()")
     assert Ledger(old).budget("visits").spent.exact_epsilon == Fraction(1, 4) + Fraction(1, 7)
@@ -58,7 +72,9 @@ def test_an_old_ledger_is_opened_verified_and_goes_on(old):
 
 
 @pytest.mark.parametrize("earlier", range(1, EARLIEST))
-def test_a_ledger_that_no_published_version_wrote_is_refused_and_unchanged(tmp_path, as_of_format, earlier):
+def test_a_ledger_that_no_published_version_wrote_is_refused_and_unchanged(
+    tmp_path, as_of_format, earlier
+):
     path = as_of(tmp_path / "study.sqlite", as_of_format(earlier))
     before = path.read_bytes()
     with pytest.raises(errors.LedgerUnavailable, match="never published"):
@@ -67,9 +83,13 @@ def test_a_ledger_that_no_published_version_wrote_is_refused_and_unchanged(tmp_p
 
 
 def test_a_limit_that_was_read_as_a_decimal_is_still_its_own(tmp_path):
-    """Until now 4/3 as a float was 1.3333333333333333: a budget of this limit is opened by it, and is not raised."""
+    """Until now 4/3 as a float was 1.3333333333333333:
+    a budget of this limit is opened by it, and is not raised.
+    """
     path = tmp_path / "study.sqlite"
-    Ledger(path).budget("visits", epsilon=Fraction("1.3333333333333333"), delta=Fraction("3.3333333333333335e-7"))
+    Ledger(path).budget(
+        "visits", epsilon=Fraction("1.3333333333333333"), delta=Fraction("3.3333333333333335e-7")
+    )
     budget = Ledger(path).budget("visits", epsilon=4 / 3, delta=1e-6 / 3)
     assert budget.limit.exact_epsilon == Fraction("1.3333333333333333")
     assert budget.limit.exact_delta == Fraction("3.3333333333333335e-7")
@@ -91,7 +111,9 @@ def test_a_price_under_a_name_is_written_as_it_was(tmp_path):
 
 def test_several_threads_bring_a_ledger_forward_once(old):
     opened = []
-    threads = [threading.Thread(target=lambda: opened.append(Ledger(old).verify())) for _ in range(6)]
+    threads = [
+        threading.Thread(target=lambda: opened.append(Ledger(old).verify())) for _ in range(6)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -1,4 +1,6 @@
-"""The file of a ledger alone holds every charge: kills, lost journals, half-written copies, and ledgers in WAL mode."""
+"""The file of a ledger alone holds every charge:
+kills, lost journals, half-written copies, and ledgers in WAL mode.
+"""
 
 import itertools
 import os
@@ -86,25 +88,39 @@ def test_a_copy_of_the_file_of_an_open_ledger_is_the_whole_ledger(tmp_path):
     budget = ledger.budget("b", epsilon=100)
     for number in range(1, 20):
         paid(budget)
-        assert os.listdir(tmp_path).count("a.sqlite") == len([n for n in os.listdir(tmp_path) if n[:8] == "a.sqlite"])
+        assert os.listdir(tmp_path).count("a.sqlite") == len(
+            [n for n in os.listdir(tmp_path) if n[:8] == "a.sqlite"]
+        )
         shutil.copy(path, copy)
         assert Ledger(copy).budget("b").spent.exact_epsilon == Fraction(number, 10)
         assert Ledger(copy).verify() == {"b": 2 * number + 1}
 
 
 def images(path, budgets, allowances):
-    """The bytes of a ledger before and after each of many transactions, and what was spent by then."""
+    """The bytes of a ledger before and after each of many
+    transactions, and what was spent by then.
+    """
     ledger = Ledger(path)
     kept = [ledger.budget(f"b{i}", epsilon=100) for i in range(budgets)]
-    nightly = [budget.allocate(nights=2, epsilon=Fraction(1, 2), name="n") for budget in kept[:allowances]]
+    nightly = [
+        budget.allocate(nights=2, epsilon=Fraction(1, 2), name="n") for budget in kept[:allowances]
+    ]
     names, first = itertools.count(), kept[0]
     for turn in range(40):
         before, spent = path.read_bytes(), first.spent.exact_epsilon
         budget = kept[turn % budgets]
         if nightly and turn % 3 == 1:
-            nightly[turn % allowances].charge(Loss.charged(Fraction(1, 10**6), Fraction(0)), WHO, "count()")
+            nightly[turn % allowances].charge(
+                Loss.charged(Fraction(1, 10**6), Fraction(0)), WHO, "count()"
+            )
         elif turn % 3 == 2:
-            budget.charge(TENTH, WHO, "count() " * 40, name=f"{turn * 7 % 10}{next(names)}" * 9, plan={"turn": turn})
+            budget.charge(
+                TENTH,
+                WHO,
+                "count() " * 40,
+                name=f"{turn * 7 % 10}{next(names)}" * 9,
+                plan={"turn": turn},
+            )
         else:
             budget.store(budget.charge(TENTH, WHO, "count()"), bytes(turn * 150), {"releases": []})
         yield before, path.read_bytes(), spent
@@ -112,14 +128,21 @@ def images(path, budgets, allowances):
 
 def mixed(before, after, chosen, size):
     """A file in which a part of the changed pages has been written, in order or not."""
-    pages = [bytearray(after if i in chosen else before)[i * size : (i + 1) * size] for i in range(len(after) // size)]
+    pages = [
+        bytearray(after if i in chosen else before)[i * size : (i + 1) * size]
+        for i in range(len(after) // size)
+    ]
     return b"".join(pages)
 
 
 def half_written(before, after, size=4096):
-    """What a kill without a journal, or a copy beside a writer, may leave of the pages of one transaction."""
+    """What a kill without a journal, or a copy beside a writer, may leave
+    of the pages of one transaction.
+    """
     changed = [
-        i for i in range(len(after) // size) if before[i * size : (i + 1) * size] != after[i * size : (i + 1) * size]
+        i
+        for i in range(len(after) // size)
+        if before[i * size : (i + 1) * size] != after[i * size : (i + 1) * size]
     ]
     for cut in range(len(changed) + 1):
         for chosen in (set(changed[:cut]), set(changed[cut:])):
@@ -132,10 +155,14 @@ def half_written(before, after, size=4096):
 
 
 def hold_half_written(tmp_path, budgets, allowances, every):
-    """No half-written file forgets a charge that was granted before: it is refused, or it knows at least as much."""
+    """No half-written file forgets a charge that was granted before:
+    it is refused, or it knows at least as much.
+    """
     outcomes, copy = [], tmp_path / "copy" / "a.sqlite"
     copy.parent.mkdir()
-    for before, after, spent in itertools.islice(images(tmp_path / "a.sqlite", budgets, allowances), 0, None, every):
+    for before, after, spent in itertools.islice(
+        images(tmp_path / "a.sqlite", budgets, allowances), 0, None, every
+    ):
         for image in half_written(before, after):
             copy.write_bytes(image)
             said = spent_by(copy, "b0")
@@ -158,18 +185,27 @@ def test_half_written_files_at_length(tmp_path, budgets, allowances):
 
 
 def test_an_index_that_lost_entries_is_noticed_when_the_budget_is_opened(tmp_path):
-    """The entries of an allowance are found by an index. Where it is half-written, they would be spent again."""
+    """The entries of an allowance are found by an index.
+    Where it is half-written, they would be spent again.
+    """
     path = tmp_path / "a.sqlite"
     budget = Ledger(path).budget("b", epsilon=100)
     paid(budget)
     for index in ("dpframe_entries_about", "dpframe_entries_name"):
         shutil.copy(path, tmp_path / "copy.sqlite")
-        columns = told(path, f"SELECT sql FROM sqlite_master WHERE name = '{index}'")[0][0].partition(" ON ")[2]
-        told(tmp_path / "copy.sqlite", f"DROP INDEX {index}", f"CREATE INDEX {index} ON {columns} WHERE number < 3")
+        columns = told(path, f"SELECT sql FROM sqlite_master WHERE name = '{index}'")[0][
+            0
+        ].partition(" ON ")[2]
+        told(
+            tmp_path / "copy.sqlite",
+            f"DROP INDEX {index}",
+            f"CREATE INDEX {index} ON {columns} WHERE number < 3",
+        )
         told(
             tmp_path / "copy.sqlite",
             "PRAGMA writable_schema = ON",
-            f"UPDATE sqlite_master SET sql = replace(sql, ' WHERE number < 3', '') WHERE name = '{index}'",
+            "UPDATE sqlite_master SET sql = replace(sql, ' WHERE number < 3', '') WHERE name = "
+            f"'{index}'",
         )
         with pytest.raises(errors.LedgerDamaged, match="half-written"):
             Ledger(tmp_path / "copy.sqlite").budget("b")
@@ -178,7 +214,9 @@ def test_an_index_that_lost_entries_is_noticed_when_the_budget_is_opened(tmp_pat
 
 
 def hold_copies_of_kills(spenders, tmp_path, kills):
-    """After a kill: with its journal a copy knows every charge that was seen; without, it does or is refused."""
+    """After a kill: with its journal a copy knows every charge that was seen;
+    without, it does or is refused.
+    """
     path = tmp_path / "study.sqlite"
     said = spenders("copies", path, tmp_path / "seen", kills)
     assert said["integrity"] == ["ok"]
@@ -197,7 +235,8 @@ def hold_copies_of_kills(spenders, tmp_path, kills):
 
 
 def test_copies_after_kills_forget_nothing(spenders, tmp_path):
-    assert hold_copies_of_kills(spenders, tmp_path, 6)[0] >= 1  # the last has charges that were seen
+    # the last has charges that were seen
+    assert hold_copies_of_kills(spenders, tmp_path, 6)[0] >= 1
 
 
 @pytest.mark.long
@@ -206,13 +245,17 @@ def test_copies_after_many_kills_forget_nothing(spenders, tmp_path):
 
 
 def test_copies_beside_a_writer_forget_nothing(tmp_path):
-    """Copies of a file while another process charges: each knows what was granted before it began, or is refused.
+    """Copies of a file while another process charges:
+    each knows what was granted before it began, or is refused.
 
     Readers of the file itself wait for the writer, and are no trouble to it.
     """
     path, seen = tmp_path / "a.sqlite", tmp_path / "seen"
     Ledger(path).budget("killed", epsilon=10**6, caps={"month": 10**6})
-    code = f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r}); import spenders; spenders.until_killed"
+    code = (
+        f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r}); import spenders; "
+        "spenders.until_killed"
+    )
     writer = subprocess.Popen([sys.executable, "-c", f"{code}({str(path)!r}, {str(seen)!r})"])
     try:
         for number in range(8):
@@ -299,7 +342,10 @@ def test_a_budget_whose_entries_were_removed_is_not_read(place, lost):
 
 def test_many_processes_make_one_ledger(tmp_path):
     code = f"import dpframe as dp; print(dp.Ledger({str(tmp_path / 'a.sqlite')!r})._store.id)"
-    jobs = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    jobs = [
+        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
     assert len({job.communicate()[0] for job in jobs}) == 1
     assert os.listdir(tmp_path) == ["a.sqlite"]
 
@@ -309,7 +355,9 @@ def test_many_processes_make_one_ledger(tmp_path):
 
 @pytest.fixture
 def logged(tmp_path, as_of_format):
-    """A ledger as format 3 left it after a kill: one charge in the file, and a later one in its log."""
+    """A ledger as format 3 left it after a kill: one charge in the
+    file, and a later one in its log.
+    """
     folder = tmp_path / "logged"
     folder.mkdir()
     path, later = folder / "a.sqlite", tmp_path / "later.sqlite"
@@ -323,7 +371,9 @@ def logged(tmp_path, as_of_format):
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("ATTACH ? AS later", (str(later),))
     for table in ("budgets", "entries", "data"):
-        connection.execute(f"INSERT OR REPLACE INTO dpframe_{table} SELECT * FROM later.dpframe_{table}")
+        connection.execute(
+            f"INSERT OR REPLACE INTO dpframe_{table} SELECT * FROM later.dpframe_{table}"
+        )
     shutil.copytree(folder, tmp_path / "killed")
     connection.close()
     return tmp_path / "killed" / "a.sqlite"
@@ -350,7 +400,10 @@ def test_a_ledger_in_wal_mode_without_its_log_is_refused_with_the_line(logged):
 
 def test_processes_bring_a_ledger_out_of_wal_mode_together(logged):
     code = f"import dpframe as dp; print(dp.Ledger({str(logged)!r}).verify())"
-    jobs = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    jobs = [
+        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
     assert {job.communicate()[0] for job in jobs} <= {"{'b': 5}\n", ""}
     assert Ledger(logged).verify() == {"b": 5}
 

@@ -56,7 +56,12 @@ def test_a_budget_is_there_after_a_restart(place):
 
 @pytest.mark.parametrize(
     "other",
-    [{"epsilon": 3, "delta": 1e-6}, {"epsilon": 2}, {"epsilon": 2, "delta": 1e-6, "accountant": "pld"}, {"rho": 2}],
+    [
+        {"epsilon": 3, "delta": 1e-6},
+        {"epsilon": 2},
+        {"epsilon": 2, "delta": 1e-6, "accountant": "pld"},
+        {"rho": 2},
+    ],
 )
 def test_a_budget_is_reopened_with_its_own_limit_only(place, other):
     Ledger(place).budget("visits", epsilon=2, delta=1e-6)
@@ -77,7 +82,10 @@ def test_a_new_budget_needs_a_limit_and_a_name(tmp_path):
 
 
 def test_importing_dpframe_does_not_import_sqlalchemy():
-    code = "import dpframe, sys; raise SystemExit('sqlalchemy' in sys.modules or 'dp_accounting' in sys.modules)"
+    code = (
+        "import dpframe, sys; raise SystemExit('sqlalchemy' in sys.modules or 'dp_accounting' in "
+        "sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
@@ -122,7 +130,11 @@ def test_refusals_change_nothing(place):
 def test_a_name_is_paid_once(place):
     budget = Ledger(place).budget("visits", epsilon=1)
     first = paid(budget, 0.25, b"drawn once", name="daily", plan={"by": ["city"]})
-    again = Ledger(place).budget("visits").charge(loss(0.25), WHO, "count()", name="daily", plan={"by": ["city"]})
+    again = (
+        Ledger(place)
+        .budget("visits")
+        .charge(loss(0.25), WHO, "count()", name="daily", plan={"by": ["city"]})
+    )
     assert again.stored.data == b"drawn once"
     assert again.number == first.number
     assert budget.spent.epsilon == 0.25
@@ -131,7 +143,10 @@ def test_a_name_is_paid_once(place):
     with pytest.raises(errors.ReleaseMismatch):
         budget.charge(loss(0.25), WHO, "count()", name="daily", plan={"by": ["town"]}, refresh=True)
     paid(budget, 0.25, b"drawn twice", name="daily", plan={"by": ["city"]}, refresh=True)
-    assert budget.charge(loss(0.25), WHO, "count()", name="daily", plan={"by": ["city"]}).stored.data == b"drawn twice"
+    assert (
+        budget.charge(loss(0.25), WHO, "count()", name="daily", plan={"by": ["city"]}).stored.data
+        == b"drawn twice"
+    )
     assert budget.spent.epsilon == 0.5
     assert [c.status for c in budget.history()] == ["released", "released"]
 
@@ -193,12 +208,16 @@ def _hold_processes(spenders, place, processes, spends, cap):
 def test_a_ledger_that_nobody_has_any_more_is_closed(tmp_path):
     def is_open():
         paths = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
-        return any(os.readlink(path).startswith(str(tmp_path)) for path in paths if os.path.islink(path))
+        return any(
+            os.readlink(path).startswith(str(tmp_path)) for path in paths if os.path.islink(path)
+        )
 
     for folder in ("here", "elsewhere"):
         (tmp_path / folder).mkdir()
     ledger = Ledger(tmp_path / "here" / "a.sqlite", witness=tmp_path / "elsewhere" / "w")
-    ledger.budget("b", epsilon=1).charge(Loss.charged(Fraction(1, 2), Fraction(0)), "unit 'id', add-remove", "q")
+    ledger.budget("b", epsilon=1).charge(
+        Loss.charged(Fraction(1, 2), Fraction(0)), "unit 'id', add-remove", "q"
+    )
     ledger.backup(tmp_path / "here" / "b.sqlite")
     assert is_open()
     gc.collect()  # what other tests have left
@@ -253,8 +272,14 @@ def rows_of(path, change, *values):
 
 
 CHANGES = [
-    ("UPDATE dpframe_entries SET body = replace(body, '1/10', '1/100') WHERE number = 2", "entry 2 was changed"),
-    ("UPDATE dpframe_entries SET at = '2020-01-01T00:00:00+00:00' WHERE number = 4", "entry 4 was changed"),
+    (
+        "UPDATE dpframe_entries SET body = replace(body, '1/10', '1/100') WHERE number = 2",
+        "entry 2 was changed",
+    ),
+    (
+        "UPDATE dpframe_entries SET at = '2020-01-01T00:00:00+00:00' WHERE number = 4",
+        "entry 4 was changed",
+    ),
     ("DELETE FROM dpframe_entries WHERE number = 4", "entry 4 is missing"),
     ("DELETE FROM dpframe_entries WHERE number > 3", "without an entry"),
     ("UPDATE dpframe_budgets SET spent = replace(spent, '3/10', '0/1')", "add up to"),
@@ -263,9 +288,15 @@ CHANGES = [
     ("DELETE FROM dpframe_data WHERE number = 6", "table of charge 6 was changed"),
     ("UPDATE dpframe_entries SET name = 'other' WHERE number = 6", "another name"),
     ("UPDATE dpframe_entries SET about = 4 WHERE number = 7", "another name"),
-    ("UPDATE dpframe_entries SET body = replace(body, ':', ': ') WHERE number = 2", "entry 2 was changed"),
+    (
+        "UPDATE dpframe_entries SET body = replace(body, ':', ': ') WHERE number = 2",
+        "entry 2 was changed",
+    ),
     ("UPDATE dpframe_entries SET body = substr(body, 2) WHERE number = 5", "entry 5 was changed"),
-    ("UPDATE dpframe_entries SET body = replace(body, '{', '{\"about\":1,') WHERE number = 3", "entry 3 was changed"),
+    (
+        "UPDATE dpframe_entries SET body = replace(body, '{', '{\"about\":1,') WHERE number = 3",
+        "entry 3 was changed",
+    ),
     ("UPDATE dpframe_budgets SET failures = 2, acknowledged = 2", "of failures"),
     ("UPDATE dpframe_budgets SET subject = 'unit ''clinic'', add-remove'", "its row is about"),
     ("UPDATE dpframe_budgets SET subject = NULL", "its row is about None"),
@@ -276,7 +307,10 @@ CHANGES = [
     ("UPDATE dpframe_entries SET at = x'00' WHERE number = 2", "none that dpframe writes"),
     ("UPDATE dpframe_data SET data = 'text' WHERE number = 4", "table of charge 4 was changed"),
     ("DELETE FROM dpframe_budgets", "there are entries of it, and no row"),
-    ("UPDATE dpframe_budgets SET name = 'visitors'", "'visits': there are entries of it, and no row"),
+    (
+        "UPDATE dpframe_budgets SET name = 'visitors'",
+        "'visits': there are entries of it, and no row",
+    ),
 ]
 
 
@@ -293,7 +327,9 @@ def test_verify_finds_what_was_changed(tmp_path, change, words):
         Ledger(path).verify()
 
 
-@pytest.mark.parametrize(("column", "value"), [("spent", "nothing"), ("parts", "[]"), ("failures", "?"), ("at", "now")])
+@pytest.mark.parametrize(
+    ("column", "value"), [("spent", "nothing"), ("parts", "[]"), ("failures", "?"), ("at", "now")]
+)
 def test_a_value_that_cannot_be_read_refuses_charges(tmp_path, column, value):
     path = tmp_path / "study.sqlite"
     budget = Ledger(path).budget("visits", epsilon=1)
@@ -317,7 +353,9 @@ def test_a_value_that_cannot_be_read_refuses_charges(tmp_path, column, value):
     ],
 )
 def test_a_stored_table_that_was_changed_is_not_shown(tmp_path, change):
-    """The table of another question would be shown under this name, or would fail while it is unpacked."""
+    """The table of another question would be shown under this name, or
+    would fail while it is unpacked.
+    """
     path = tmp_path / "study.sqlite"
     budget = Ledger(path).budget("visits", epsilon=1)
     rows = pl.DataFrame({"u": [1, 2, 3], "x": [1.0, 2.0, 3.0]})
@@ -345,7 +383,11 @@ def test_a_table_of_a_series_that_was_changed_is_not_shown(tmp_path):
         series.add(frame.count_units(), period=day)
     assert opened()[1].table().table.height == 2
     opened()[0].sum("u", bounds=(0, 5), max_rows=1).release(epsilon=0.1, name="sum")
-    rows_of(path, "UPDATE dpframe_data SET data = (SELECT data FROM dpframe_data ORDER BY number DESC LIMIT 1)")
+    rows_of(
+        path,
+        "UPDATE dpframe_data SET data = (SELECT data FROM dpframe_data ORDER BY number DESC "
+        "LIMIT 1)",
+    )
     with pytest.raises(errors.LedgerDamaged, match="not the one that was released"):
         opened()[1].table()
 
@@ -368,7 +410,9 @@ def test_verify_finds_budgets_that_were_exchanged(tmp_path):
         rows_of(path, "UPDATE dpframe_budgets SET name = ? WHERE name = ?", new, old)
         for table in ("dpframe_entries", "dpframe_data"):
             rows_of(path, f"UPDATE {table} SET budget = ? WHERE budget = ?", new, old)
-    with pytest.raises(errors.LedgerDamaged, match="'study': its entries are those of the budget 'pilot'"):
+    with pytest.raises(
+        errors.LedgerDamaged, match="'study': its entries are those of the budget 'pilot'"
+    ):
         Ledger(path).verify()
 
 
@@ -406,15 +450,26 @@ def test_a_charge_while_a_ledger_is_verified_is_no_damage(tmp_path, monkeypatch)
 def test_an_entry_of_a_release_is_short_and_its_statement_is_read_again(tmp_path):
     """Most words of a statement are the same in all releases; entries hold them compressed."""
     ledger = Ledger(tmp_path / "study.sqlite")
-    budget, rows = ledger.budget("visits", epsilon=1), pl.DataFrame({"id": [1, 2], "g": ["a", "b"], "x": [1.0, 2.0]})
-    query = rows.dp(unit="id", budget=budget).group_by("g", keys=["a", "b"], max_groups=1, max_rows_per_group=2)
+    budget, rows = (
+        ledger.budget("visits", epsilon=1),
+        pl.DataFrame({"id": [1, 2], "g": ["a", "b"], "x": [1.0, 2.0]}),
+    )
+    query = rows.dp(unit="id", budget=budget).group_by(
+        "g", keys=["a", "b"], max_groups=1, max_rows_per_group=2
+    )
     out = query.agg(n=dp.count(), m=dp.mean("x", bounds=(0, 9))).release(epsilon=0.5, name="visits")
     entries = ledger.entries("visits")
     assert sum(len(json.dumps(entry.body)) for entry in entries) / len(entries) < 1600
-    (result,) = (line for line in json.loads(ledger.export())["visits"]["entries"] if line["kind"] == "result")
+    (result,) = (
+        line
+        for line in json.loads(ledger.export())["visits"]["entries"]
+        if line["kind"] == "result"
+    )
     assert len(json.dumps(result["statement"])) > 2500
     assert result["statement"]["releases"][0]["guarantee"] == out.report().to_dict()["guarantee"]
-    again = query.agg(n=dp.count(), m=dp.mean("x", bounds=(0, 9))).release(epsilon=0.5, name="visits")
+    again = query.agg(n=dp.count(), m=dp.mean("x", bounds=(0, 9))).release(
+        epsilon=0.5, name="visits"
+    )
     assert again.report().to_dict().items() >= out.report().to_dict().items()
 
 
@@ -467,8 +522,15 @@ def test_an_export_of_what_is_new(tmp_path, monkeypatch):
         assert new == every[3:]
         assert {line["budget"] for line in new} == {"south"}
         assert json.loads(ledger.export("json", since))["north"]["entries"] == []
-        assert [line.split(",")[0] for line in ledger.export("csv", since).splitlines()] == ["budget", "south"]
-    shifted = dt.datetime.fromisoformat(every[3]["at"]).astimezone(dt.timezone(dt.timedelta(hours=5))).isoformat()
+        assert [line.split(",")[0] for line in ledger.export("csv", since).splitlines()] == [
+            "budget",
+            "south",
+        ]
+    shifted = (
+        dt.datetime.fromisoformat(every[3]["at"])
+        .astimezone(dt.timezone(dt.timedelta(hours=5)))
+        .isoformat()
+    )
     assert len(ledger.export("jsonl", shifted).splitlines()) == 3
     assert ledger.export("jsonl", "2027-01-01") == ""
     read = []
@@ -478,7 +540,9 @@ def test_an_export_of_what_is_new(tmp_path, monkeypatch):
     assert read == [2, 3]  # nothing of the older budget, nor what is older in this one
     hour[0] = 2  # another clock: what is written next is older than what is there
     paid(ledger.budget("south"), 0.1)
-    assert [json.loads(line)["number"] for line in ledger.export("jsonl", every[4]["at"]).splitlines()] == [2, 3]
+    assert [
+        json.loads(line)["number"] for line in ledger.export("jsonl", every[4]["at"]).splitlines()
+    ] == [2, 3]
     assert len(ledger.export("jsonl", "2026-01-01T03:00").splitlines()) == 6
     for wrong in ("yesterday", 2026, dt.date(2026, 1, 1), "0001-01-01T00:00+14:00"):
         with pytest.raises(errors.InvalidArgument, match="since= is a time"):
@@ -502,7 +566,9 @@ def test_the_clock_may_not_be_far_behind_the_last_entry(place, monkeypatch):
 
 
 def test_a_clock_that_was_once_years_ahead_does_not_stop_a_ledger(place, monkeypatch):
-    """The message has the line that fits, and after one charge with it the ledger goes on without."""
+    """The message has the line that fits, and after one charge with
+    it the ledger goes on without.
+    """
     today = account.now()
     monkeypatch.setattr(account, "now", lambda: today + dt.timedelta(days=3650))
     paid(Ledger(place).budget("visits", epsilon=1), 0.1)
@@ -524,7 +590,10 @@ def test_a_clock_that_was_once_years_ahead_does_not_stop_a_ledger(place, monkeyp
 CAFE = "caf\N{LATIN SMALL LETTER E WITH ACUTE}"
 ALIKE = [
     ("cafe\N{COMBINING ACUTE ACCENT}", CAFE),
-    *((name, "visits") for name in ("visits ", " visits", "visits\t", "visits\n", "\N{NO-BREAK SPACE}visits")),
+    *(
+        (name, "visits")
+        for name in ("visits ", " visits", "visits\t", "visits\n", "\N{NO-BREAK SPACE}visits")
+    ),
     *(
         (f"vis{letter}its", "visits")
         for letter in "\u200b\u200c\u200d\u2060\ufeff\u00ad\u202e\u2066\ufe0f\u034f\u3164\u2800\x07"
@@ -546,12 +615,15 @@ def test_names_that_look_alike_are_one_name_or_refused(tmp_path, other, name):
     assert repr(name) in str(refused.value)
     assert ledger.budgets() == [name]
     for budget in (kept, Budget(epsilon=2)):
-        frame = dp.protect(pl.DataFrame({"u": [1, 2], "day": [dt.date(2026, 1, 1)] * 2}), unit="u", budget=budget)
-        query, series = frame.count_units(), {"every": "1d", "horizon": 9, "epsilon": 0.1, "unit_periods": 1}
+        frame = dp.protect(
+            pl.DataFrame({"u": [1, 2], "day": [dt.date(2026, 1, 1)] * 2}), unit="u", budget=budget
+        )
+        query, day = frame.count_units(), dt.date(2026, 1, 1)
+        series = {"every": "1d", "horizon": 9, "epsilon": 0.1, "unit_periods": 1}
         asked = {
             "release": lambda text: query.release(epsilon=0.1, name=text),  # noqa: B023 (called in this turn)
             "batch": lambda text: budget.plan([query], epsilon=0.1).release(name=text),  # noqa: B023
-            "series": lambda text: budget.series(text, **series).add(query, period=dt.date(2026, 1, 1)),  # noqa: B023
+            "series": lambda text: budget.series(text, **series).add(query, period=day),  # noqa: B023
             "allowance": lambda text: budget.allocate(nights=3, epsilon=0.1, name=text),  # noqa: B023
         }
         for what, ask in asked.items():
@@ -575,9 +647,13 @@ def test_a_name_that_an_earlier_version_allowed_is_still_opened(tmp_path):
 
 
 def test_a_budget_of_another_unit_says_how_to_name_the_same_people_alike(tmp_path):
-    """A second budget would double ε: the message advises the rename, in the columns of both tables, and it works."""
+    """A second budget would double ε: the message advises the rename, in the
+    columns of both tables, and it works.
+    """
     budget = Budget(epsilon=1)
-    dp.protect(pl.DataFrame({"user_id": [1, 2]}), unit="user_id", budget=budget).count_units().release(epsilon=0.25)
+    dp.protect(
+        pl.DataFrame({"user_id": [1, 2]}), unit="user_id", budget=budget
+    ).count_units().release(epsilon=0.25)
     orders = pl.DataFrame({"customer": [1, 2]})
     with pytest.raises(errors.BudgetMismatch) as refused:
         dp.protect(orders, unit="customer", budget=budget).count_units().release(epsilon=0.25)
@@ -588,7 +664,9 @@ def test_a_budget_of_another_unit_says_how_to_name_the_same_people_alike(tmp_pat
     dp.protect(renamed, unit="user_id", budget=budget).count_units().release(epsilon=0.25)
     assert budget.spent.epsilon == 0.5
     with pytest.raises(errors.BudgetMismatch, match="neighbors='add-remove'"):
-        dp.protect(renamed, unit="user_id", budget=budget, neighbors="replace").count_units().release(epsilon=0.25)
+        dp.protect(
+            renamed, unit="user_id", budget=budget, neighbors="replace"
+        ).count_units().release(epsilon=0.25)
     with pytest.raises(errors.BudgetMismatch, match="the same unit, unit 'user_id'"):
         dp.protect(renamed, unit=dp.Rows(2), budget=budget).count_units().release(epsilon=0.25)
 
@@ -610,7 +688,9 @@ def test_a_new_budget_is_told_with_the_place_of_its_ledger(place, caplog, tmp_pa
 
 
 def test_a_job_makes_no_ledger_and_no_budget(place, tmp_path, monkeypatch, caplog):
-    """In another folder, or with another search_path, what only opens is refused, and nothing is made there."""
+    """In another folder, or with another search_path, what only opens is
+    refused, and nothing is made there.
+    """
     Ledger(place).budget("visits", epsilon=1)
     elsewhere = "study.sqlite"
     if "://" in place:
@@ -621,21 +701,29 @@ def test_a_job_makes_no_ledger_and_no_budget(place, tmp_path, monkeypatch, caplo
     (tmp_path / "other").mkdir()
     monkeypatch.chdir(tmp_path / "other")
     caplog.clear()
-    for budget in (lambda ledger: ledger.budget("visits"), lambda ledger: ledger.budget("visits", epsilon=1)):
+    for budget in (
+        lambda ledger: ledger.budget("visits"),
+        lambda ledger: ledger.budget("visits", epsilon=1),
+    ):
         with pytest.raises(errors.LedgerUnavailable, match="There is no ledger"):
             budget(Ledger(elsewhere, create=False))
     assert list((tmp_path / "other").iterdir()) == []
     assert caplog.records == []
-    Ledger(elsewhere).budget("visits", epsilon=1)  # what the jobs of old pages did: no longer in silence
+    # what the jobs of old pages did: no longer in silence
+    Ledger(elsewhere).budget("visits", epsilon=1)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "which is new too" in caplog.text
-    assert ("schema 'elsewhere'" if "://" in place else str(tmp_path / "other" / "study.sqlite")) in caplog.text
+    assert (
+        "schema 'elsewhere'" if "://" in place else str(tmp_path / "other" / "study.sqlite")
+    ) in caplog.text
     with pytest.raises(errors.InvalidPrice, match="There is no budget"):
         Ledger(elsewhere, create=False).budget("vacancies")
 
 
 def test_a_name_that_is_nearly_that_of_a_budget_is_refused(place):
-    """`create=True` makes it all the same, and a name that is there is opened whatever others are called."""
+    """`create=True` makes it all the same, and a name that is there is
+    opened whatever others are called.
+    """
     ledger = Ledger(place)
     ledger.budget("orders", epsilon=1)
     for slip in ("ordres", "order", "Orders", "orders.", "ordders", "or-ders"):
@@ -665,14 +753,20 @@ def test_tables_that_name_the_same_people_are_paid_from_one_budget(place):
     budget = Ledger(place).budget("b", epsilon=1)
     patients, visits = pl.DataFrame({"pid": [1, 2]}), pl.DataFrame({"patient_id": [1, 1, 2]})
     for _ in range(2):
-        patients.dp(unit="pid", people="patients", budget=budget).count_units().release(epsilon=0.25)
-        visits.dp(unit="patient_id", people="patients", budget=budget).count(max_rows=2).release(epsilon=0.25)
+        patients.dp(unit="pid", people="patients", budget=budget).count_units().release(
+            epsilon=0.25
+        )
+        visits.dp(unit="patient_id", people="patients", budget=budget).count(max_rows=2).release(
+            epsilon=0.25
+        )
     assert budget.spent.epsilon == 1
     assert {entry.body["subject"] for entry in budget.entries() if entry.kind == "charge"} == {
         "person of 'patients', add-remove"
     }
     for other in ({}, {"people": "doctors"}, {"people": "patients", "neighbors": "replace"}):
-        with pytest.raises(errors.BudgetMismatch, match=r"where this table is protected|same relation"):
+        with pytest.raises(
+            errors.BudgetMismatch, match=r"where this table is protected|same relation"
+        ):
             visits.dp(unit="patient_id", budget=budget, **other).count_units().release(epsilon=0.1)
     for nothing in ("", 3):
         with pytest.raises(errors.InvalidArgument, match="people="):

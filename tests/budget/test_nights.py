@@ -1,4 +1,6 @@
-"""A series in a ledger: killed at random points, on two machines at once, in threads, and opened again."""
+"""A series in a ledger: killed at random points, on two machines at
+once, in threads, and opened again.
+"""
 
 import contextlib
 import datetime as dt
@@ -43,7 +45,9 @@ def killed_series(place, folder, nights, kills):
 
 
 def hold(place, folder, nights, kills):
-    """The killed series is that of a run that was never killed, and whatever was paid again was said."""
+    """The killed series is that of a run that was never killed, and
+    whatever was paid again was said.
+    """
     said = killed_series(place, folder, nights, kills)
     assert said["killed"] >= kills
     ledger = Ledger(place)
@@ -51,27 +55,40 @@ def hold(place, folder, nights, kills):
     ledger.verify()
     lines = [line for line in budget.history() if line.paid_by is not None]
     released = [line.name for line in lines if line.status == "released"]
-    assert sorted(released) == [f"signups {label(night)}" for night in range(nights)], "one answer for each night"
+    assert sorted(released) == [f"signups {label(night)}" for night in range(nights)], (
+        "one answer for each night"
+    )
     assert {line.status for line in lines} <= {"released", "lost"}
     # Never killed, elsewhere:
     other = dp.Budget(epsilon=10_000)
-    calm = other.series("signups", every="1d", horizon=60, epsilon=2.0, unit_periods=1, start="2026-01-01")
+    calm = other.series(
+        "signups", every="1d", horizon=60, epsilon=2.0, unit_periods=1, start="2026-01-01"
+    )
     for night in range(nights):
         calm.add(query_of(other), label(night))
     assert blocks(budget) == blocks(other)
     assert series.table().to_polars().columns == calm.table().to_polars().columns
-    assert series.table().to_polars()["count_units_error"].equals(calm.table().to_polars()["count_units_error"])
+    assert (
+        series.table()
+        .to_polars()["count_units_error"]
+        .equals(calm.table().to_polars()["count_units_error"])
+    )
     # What was paid: the series once, and each night that was measured again, which the log says.
     again = [line for line in lines if line.epsilon > 0]
     lost = [line for line in lines if line.status == "lost"]
     assert len(again) == len(lost)
-    assert budget.spent.exact_epsilon == 2 + sum((Fraction(repr(line.epsilon)) for line in again), Fraction(0))
+    assert budget.spent.exact_epsilon == 2 + sum(
+        (Fraction(repr(line.epsilon)) for line in again), Fraction(0)
+    )
     told = (folder / "said").read_text()
-    assert told.count("measured again, which costs") <= len(again)  # one that was killed again never came to say so
+    # one that was killed again never came to say so
+    assert told.count("measured again, which costs") <= len(again)
     finished = [line for line in again if line.status == "released"]
     assert told.count("measured again, which costs") >= len(finished) - 1
     totals = np.cumsum([int(label(n)[5:7]) * 31 + int(label(n)[8:10]) for n in range(nights)])
-    assert abs(series.total().value - totals[-1]) < 60 * nights**0.5, "the totals are those of the rows"
+    assert abs(series.total().value - totals[-1]) < 60 * nights**0.5, (
+        "the totals are those of the rows"
+    )
     return said | {"again": len(again)}
 
 
@@ -102,7 +119,9 @@ def test_two_machines_on_one_night_one_wins_and_the_other_is_told(place, monkeyp
         return drawn(*arguments)
 
     monkeypatch.setattr(module, "measured", slow)
-    first = threading.Thread(target=lambda: won.append(series.add(query_of(budget), label(1)).value))
+    first = threading.Thread(
+        target=lambda: won.append(series.add(query_of(budget), label(1)).value)
+    )
     first.start()
     assert inside.wait(60)
     elsewhere, other = opened(place)
@@ -165,13 +184,26 @@ def test_threads_add_nights_together(place):
 
 @pytest.mark.parametrize("enforce", [False, True])
 def test_two_machines_that_open_one_series_hold_every_night_to_the_one_that_paid(place, enforce):
-    """Each asks all nights in an order of its own, with a small and a large limit: no person is counted twice."""
+    """Each asks all nights in an order of its own, with a small and a large
+    limit: no person is counted twice.
+    """
     days = [dt.date(2026, 1, 1 + night) for night in range(6)]
-    rows, wrong, started = pl.DataFrame({"id": [*range(20)] * 6, "day": sorted(days * 20)}), [], threading.Barrier(3)
+    rows, wrong, started = (
+        pl.DataFrame({"id": [*range(20)] * 6, "day": sorted(days * 20)}),
+        [],
+        threading.Barrier(3),
+    )
 
     def machine(seed):
         rng, budget = random.Random(seed), Ledger(place).budget("job", epsilon=1e7)
-        said = {"every": "1d", "horizon": 6, "epsilon": 1e5, "unit_periods": 1, "on": "day", "start": days[0]}
+        said = {
+            "every": "1d",
+            "horizon": 6,
+            "epsilon": 1e5,
+            "unit_periods": 1,
+            "on": "day",
+            "start": days[0],
+        }
         series = budget.series("s", **said, enforce=enforce)
         frame = dp.protect(rows, unit="id", budget=budget)
         started.wait(60)
@@ -199,10 +231,14 @@ def test_two_machines_that_open_one_series_hold_every_night_to_the_one_that_paid
     assert len(made) == len(set(made)), "a block was measured twice"
     assert budget.spent.epsilon == 1e5
     (paid,) = [entry.body["opens"]["limits"] for entry in budget.entries() if "opens" in entry.body]
-    asked = {entry.body["within"].get("asked") for entry in budget.entries() if "within" in entry.body}
+    asked = {
+        entry.body["within"].get("asked") for entry in budget.entries() if "within" in entry.body
+    }
     assert paid in (["bound(max_rows=1)"], ["bound(max_rows=5)"])
     nights = len(blocks(budget))
-    assert len(asked) == (nights if enforce else 1), "the question of each night has the filter of that night"
+    assert len(asked) == (nights if enforce else 1), (
+        "the question of each night has the filter of that night"
+    )
     assert round(budget.series("s", on="day").total().value) == 20 * (1 if enforce else nights)
     Ledger(place).verify()
 
@@ -216,24 +252,47 @@ SAID = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("said", SAID)
-def test_processes_that_race_and_are_killed_give_each_night_one_answer(place, tmp_path, said, capsys):
+def test_processes_that_race_and_are_killed_give_each_night_one_answer(
+    place, tmp_path, said, capsys
+):
     machines.opened(place, **SAID[said])
-    command = [sys.executable, "-W", "ignore", MACHINES, place, tmp_path, json.dumps(SAID[said]), "12"]
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        MACHINES,
+        place,
+        tmp_path,
+        json.dumps(SAID[said]),
+        "12",
+    ]
     subprocess.run([*map(str, command)], check=True, timeout=3000)
     attempts = machines.attempts(tmp_path)
     kinds = Counter(one["said"] for one in attempts)
     with capsys.disabled():
         print(f"\n  {said}: {dict(kinds)}")
-    allowed = {"answer", "InvalidArgument", "ReleaseMismatch", "ReleasePending", "ReleaseLost", "UnsupportedOperation"}
+    allowed = {
+        "answer",
+        "InvalidArgument",
+        "ReleaseMismatch",
+        "ReleasePending",
+        "ReleaseLost",
+        "UnsupportedOperation",
+    }
     assert kinds.keys() <= allowed, [one for one in attempts if one["said"] not in allowed][:3]
-    hold_one_answer_for_each_night(place, [one for one in attempts if one["said"] == "answer"], **SAID[said])
+    hold_one_answer_for_each_night(
+        place, [one for one in attempts if one["said"] == "answer"], **SAID[said]
+    )
 
 
 def hold_one_answer_for_each_night(place, answers, **said):
-    """What was given is what the ledger has, and what was paid is what it says; each certificate holds."""
+    """What was given is what the ledger has, and what was paid is what
+    it says; each certificate holds.
+    """
     given = defaultdict(set)
     for one in answers:
-        one["certificate"].pop("table")  # the estimate, which later nights make better: `answer` is what was measured
+        # the estimate, which later nights make better: `answer` is what was measured
+        one["certificate"].pop("table")
         given[one["night"]].add(json.dumps(one["certificate"], sort_keys=True))
     assert given.keys() == set(range(machines.HORIZON))
     assert all(len(each) == 1 for each in given.values()), "two answers of one night"
@@ -250,11 +309,16 @@ def hold_one_answer_for_each_night(place, answers, **said):
             of_night[entry.body["within"]["period"]].append(entry)
     again = 0.0
     for night, lines in of_night.items():
-        assert {line.number for line in lines[:-1]} <= lost, "a night was measured again beside its answer"
+        assert {line.number for line in lines[:-1]} <= lost, (
+            "a night was measured again beside its answer"
+        )
         certificate = json.loads(next(iter(given[night])))
         assert certificate["ledger"]["line"] == lines[-1].number
         found = Check(certificate, written)
-        assert found.verdict == ("PROVED" if len(lines) == 1 else "UNKNOWN"), (found.refused, found.unknown)
+        assert found.verdict == ("PROVED" if len(lines) == 1 else "UNKNOWN"), (
+            found.refused,
+            found.unknown,
+        )
         assert len({json.dumps(line.body["within"]["blocks"]) for line in lines}) == 1
     for line in budget.history():
         if line.paid_by is not None:
@@ -269,7 +333,9 @@ def hold_one_answer_for_each_night(place, answers, **said):
 
 @contextlib.contextmanager
 def copied(place, folder):
-    """A copy of a ledger as it is now, on another machine: of the file, or of the whole database."""
+    """A copy of a ledger as it is now, on another machine:
+    of the file, or of the whole database.
+    """
     if not place.startswith("postgresql"):
         shutil.copy(place, folder / "copy.sqlite")
         yield str(folder / "copy.sqlite")
@@ -282,7 +348,9 @@ def copied(place, folder):
 def database(server, name, of="template0"):
     """A new database, as a copy of another one, whose connections are ended for that."""
     address = sa.engine.make_url(server)
-    engine = sa.create_engine(address.set(database="template1"), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+    engine = sa.create_engine(
+        address.set(database="template1"), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool
+    )
     with engine.connect() as connection:
         end = sa.text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :of")
         connection.execute(end, {"of": of})
@@ -298,19 +366,33 @@ def database(server, name, of="template0"):
 @pytest.fixture
 def own(place):
     """A place of this test alone: it ends all connections of its database."""
-    with database(place, "original") if place.startswith("postgresql") else contextlib.nullcontext(place) as where:
+    with (
+        database(place, "original")
+        if place.startswith("postgresql")
+        else contextlib.nullcontext(place) as where
+    ):
         yield where
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("first", ["original", "copy"])
-def test_a_copy_of_a_ledger_gives_no_second_answer_of_a_night(own, tmp_path, tmp_path_factory, first):
-    """With one witness, whichever of the two goes on, the other is refused and has spent nothing."""
+def test_a_copy_of_a_ledger_gives_no_second_answer_of_a_night(
+    own, tmp_path, tmp_path_factory, first
+):
+    """With one witness, whichever of the two goes on, the other is
+    refused and has spent nothing.
+    """
     witness = tmp_path_factory.mktemp("elsewhere") / "witness"
 
     def machine(where):
         budget = Ledger(where, witness=witness).budget("job", epsilon=10)
-        said = {"every": "1d", "horizon": 60, "epsilon": 2.0, "unit_periods": 1, "start": "2026-01-01"}
+        said = {
+            "every": "1d",
+            "horizon": 60,
+            "epsilon": 2.0,
+            "unit_periods": 1,
+            "start": "2026-01-01",
+        }
         return budget, budget.series("signups", **said)
 
     budget, series = machine(own)
@@ -350,7 +432,9 @@ def test_a_series_is_opened_again_by_its_name(place):
 def test_what_is_stored_of_a_block_is_not_the_sum_of_what_is_stored_of_its_nights(place):
     """Each block has noise of its own, and no raw total is kept to make the next one of."""
     budget = Ledger(place).budget("job", epsilon=1)
-    series = budget.series("signups", every="1d", horizon=60, epsilon=0.1, unit_periods=1, start="2026-01-01")
+    series = budget.series(
+        "signups", every="1d", horizon=60, epsilon=0.1, unit_periods=1, start="2026-01-01"
+    )
     rows = pl.DataFrame({"id": range(1000)})
     for night in range(30):
         series.add(lambda _: dp.protect(rows, unit="id", budget=budget).count_units(), label(night))

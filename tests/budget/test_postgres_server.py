@@ -11,7 +11,9 @@ from postgres_server import running_server, server_programs, why_not
 
 pytestmark = [
     pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
-    pytest.mark.skipif(os.getuid() != 0, reason="it runs as the same user, who can read what it has installed"),
+    pytest.mark.skipif(
+        os.getuid() != 0, reason="it runs as the same user, who can read what it has installed"
+    ),
 ]
 
 

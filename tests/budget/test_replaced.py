@@ -1,6 +1,7 @@
 """A ledger that is replaced under whoever reads it: whatever reads it refuses, as a charge does.
 
-The class is every public verb that reads a ledger × every way in which its file or its rows can be replaced.
+The class is every public verb that reads a ledger × every way in which its file or its rows can be
+replaced.
 """
 
 import shutil
@@ -33,7 +34,9 @@ def rows(budget):
 
 
 class Opened:
-    """A ledger that is open, with a budget, a share of it, an answer and a series, all of which were read."""
+    """A ledger that is open, with a budget, a share of it, an answer and a
+    series, all of which were read.
+    """
 
     def __init__(self, place, **options):
         self.ledger = Ledger(place, **options)
@@ -131,11 +134,14 @@ NO_READING = {
         "store",
         "fail",
     },
-    Ledger: {"close", "is_test", "mark_for_tests", "where"} | {"adopt", "migrate", "restore"},  # static; see below
+    # static; see below
+    Ledger: {"close", "is_test", "mark_for_tests", "where"} | {"adopt", "migrate", "restore"},
 }
 
 
-@pytest.mark.parametrize(("kind", "verbs"), [(Budget, BUDGET), (Allowance, SHARE), (Ledger, LEDGER)])
+@pytest.mark.parametrize(
+    ("kind", "verbs"), [(Budget, BUDGET), (Allowance, SHARE), (Ledger, LEDGER)]
+)
 def test_the_class_has_every_public_verb(kind, verbs):
     public = {name for name in dir(kind) if not name.startswith("_")}
     assert public - set(verbs) == NO_READING[kind]
@@ -180,7 +186,8 @@ WAYS = {
     "its row alone is older": lambda folder, path: edited(
         path,
         f"ATTACH '{folder / 'old'}' AS old",
-        "UPDATE dpframe_budgets SET (number, head, spent) = (SELECT number, head, spent FROM old.dpframe_budgets)",
+        "UPDATE dpframe_budgets SET (number, head, spent) = (SELECT number, head, spent FROM "
+        "old.dpframe_budgets)",
     ),
     "it is removed": lambda _, path: path.unlink(),
     "it is empty": lambda _, path: path.write_bytes(b""),
@@ -192,7 +199,9 @@ WAYS = {
 
 @pytest.fixture(scope="module")
 def beside(tmp_path_factory):
-    """A ledger that was read, and copies of other states and of other ledgers, to be copied by each test."""
+    """A ledger that was read, and copies of other states and of other
+    ledgers, to be copied by each test.
+    """
     folder = tmp_path_factory.mktemp("beside")
     Opened(folder / "like.sqlite").ledger.close()
     Ledger(folder / "foreign.sqlite").budget("others", epsilon=1)
@@ -247,12 +256,24 @@ def test_whatever_reads_an_open_ledger_refuses_one_that_was_replaced(opened, way
 
 # A witness, where the ledger is opened anew
 
-COMMANDS = ("show", "verify", "export", "report", "forecast", "caps", "backup", "resolve", "acknowledge")
+COMMANDS = (
+    "show",
+    "verify",
+    "export",
+    "report",
+    "forecast",
+    "caps",
+    "backup",
+    "resolve",
+    "acknowledge",
+)
 
 
 @pytest.fixture
 def watched(tmp_path):
-    """A ledger with a witness, its state before the last charges, and another branch of that state."""
+    """A ledger with a witness, its state before the last charges,
+    and another branch of that state.
+    """
     (here := tmp_path / "here").mkdir()
     path, witness = here / "a.sqlite", tmp_path / "witness"
     opened = Opened(path, witness=witness)
@@ -283,7 +304,10 @@ def test_whatever_reads_a_ledger_that_its_witness_knows_better_refuses(watched, 
         Ledger.migrate(path, folder / "here" / "new.sqlite", witness=witness)
     more = {"backup": [str(folder / "backup")], "resolve": ["pending"]}
     for command in COMMANDS:
-        assert main(["ledger", command, str(path), "--witness", str(witness), *more.get(command, [])]) == 1, command
+        assert (
+            main(["ledger", command, str(path), "--witness", str(witness), *more.get(command, [])])
+            == 1
+        ), command
     assert not (folder / "backup").exists()
 
 
@@ -304,7 +328,9 @@ def test_a_witness_that_is_older_or_lost_is_noticed_by_whoever_reads(watched):
     paid(opened.budget)
     witness.unlink()
     opened.aside = folder
-    assert silent(opened, {name: ask for name, ask in READS.items() if name != "ledger.verify"}) == []
+    assert (
+        silent(opened, {name: ask for name, ask in READS.items() if name != "ledger.verify"}) == []
+    )
 
 
 @pytest.mark.parametrize("with_witness", [False, True])
@@ -354,10 +380,12 @@ def restored(of="old"):
 
 DUMPS = {
     "an older dump": restored(),
-    "its last entry alone is lost": ("DELETE FROM dpframe_entries WHERE kind = 'result' AND number > 9",),
+    "its last entry alone is lost": (
+        "DELETE FROM dpframe_entries WHERE kind = 'result' AND number > 9",
+    ),
     "its row alone is older": (
-        "UPDATE dpframe_budgets b SET (number, head) = (SELECT number, head FROM old_dpframe_budgets o "
-        "WHERE o.name = b.name)",
+        "UPDATE dpframe_budgets b SET (number, head) = (SELECT number, head FROM "
+        "old_dpframe_budgets o WHERE o.name = b.name)",
     ),
     "another ledger": (*restored(), "UPDATE dpframe_ledger SET id = 'another'"),
     "all rows are gone": restored()[: len(TABLES)],

@@ -1,4 +1,6 @@
-"""Roles of PostgreSQL, with the grants of the documentation: who makes budgets, and who spends what."""
+"""Roles of PostgreSQL, with the grants of the documentation:
+who makes budgets, and who spends what.
+"""
 
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -43,7 +45,9 @@ def urls(postgres_server):
     roles, grants, _ = re.findall(r"```postgresql\n(.*?)```", PAGE.read_text(), re.DOTALL)
     clean(postgres_server)
     run(postgres_server, roles)
-    urls = {name: postgres_server.replace("dpframe@", f"{name}@") for name in ("steward", "ana", "bo")}
+    urls = {
+        name: postgres_server.replace("dpframe@", f"{name}@") for name in ("steward", "ana", "bo")
+    }
     ledger = Ledger(urls["steward"])
     ledger.budget("orders", epsilon=10, caps={"spender": 4})
     ledger.close()
@@ -63,8 +67,15 @@ def pay(purse, epsilon="1/10", **options):
 
 def test_a_spender_is_whom_the_database_names(urls):
     budget = opened(urls, "ana")
-    out = pl.DataFrame({"id": [1, 2]}).dp(unit="id", budget=budget).count_units().release(epsilon=0.5, name="people")
-    with pytest.raises(errors.BudgetMismatch, match="'ana' spends here, and spender='bo' was typed"):
+    out = (
+        pl.DataFrame({"id": [1, 2]})
+        .dp(unit="id", budget=budget)
+        .count_units()
+        .release(epsilon=0.5, name="people")
+    )
+    with pytest.raises(
+        errors.BudgetMismatch, match="'ana' spends here, and spender='bo' was typed"
+    ):
         pay(opened(urls, "ana", spender="bo"))
     pay(opened(urls, "ana", spender="ana"))
     with pytest.raises(errors.CapExceeded, match="'ana'"):
@@ -109,7 +120,8 @@ def test_who_makes_budgets(urls, tmp_path, who):
             call()
             continue
         with pytest.raises(
-            (errors.LedgerUnavailable, errors.UnsupportedOperation), match=r"permission|may not (make|write)"
+            (errors.LedgerUnavailable, errors.UnsupportedOperation),
+            match=r"permission|may not (make|write)",
         ):
             call()
         assert Ledger(urls["steward"]).budgets() == ["orders"]
@@ -139,7 +151,10 @@ def test_only_its_holder_spends_a_part(urls):
     with pytest.raises(errors.CapExceeded):
         ana.allocate(name="more", epsilon=3)
     steward.allocate(name="bo").close()
-    assert {name: loss.epsilon for name, loss in steward.spenders.items()} == {"bo": 0.1, "ana": 1.5}
+    assert {name: loss.epsilon for name, loss in steward.spenders.items()} == {
+        "bo": 0.1,
+        "ana": 1.5,
+    }
     Ledger(urls["steward"]).verify()
 
 
@@ -158,10 +173,14 @@ def test_only_its_holder_spends_a_part(urls):
     ],
 )
 def test_a_role_that_is_revoked_between_two_charges(urls, postgres_server, revoke):
-    """The next charge is refused, and a release that runs is neither stored nor shown. Nothing else is lost."""
+    """The next charge is refused, and a release that runs is neither stored nor shown.
+    Nothing else is lost.
+    """
     budget = opened(urls, "ana")
     pay(budget)
-    running = budget.charge(Loss.charged(Fraction(1), Fraction(0)), WHO, "count()", name="running", plan={})
+    running = budget.charge(
+        Loss.charged(Fraction(1), Fraction(0)), WHO, "count()", name="running", plan={}
+    )
     run(postgres_server, revoke)
     before = opened(urls, "steward").entries()
     for call in (
@@ -182,7 +201,10 @@ def test_a_role_that_is_revoked_between_two_charges(urls, postgres_server, revok
 
 @pytest.mark.long
 def test_no_second_ledger_is_made_where_the_first_one_may_not_be_used(urls, postgres_server):
-    run(postgres_server, "ALTER ROLE ana SET search_path = privacy, public; GRANT CREATE ON SCHEMA public TO ana")
+    run(
+        postgres_server,
+        "ALTER ROLE ana SET search_path = privacy, public; GRANT CREATE ON SCHEMA public TO ana",
+    )
     run(postgres_server, "REVOKE USAGE ON SCHEMA privacy FROM spenders")
     try:
         with pytest.raises(errors.LedgerUnavailable, match="may not use the schema 'privacy'"):
@@ -198,8 +220,12 @@ TAKEN = Loss.charged(Fraction(1, 10), Fraction(0)), WHO, "count()"
 
 
 def written(urls, monkeypatch, who):
-    """A budget and its shares, for a spender whose dpframe does not ask the database who is here."""
-    monkeypatch.setattr("dpframe.budget.ledger.postgres.PostgresStore.role", lambda self, connection: None)
+    """A budget and its shares, for a spender whose dpframe does
+    not ask the database who is here.
+    """
+    monkeypatch.setattr(
+        "dpframe.budget.ledger.postgres.PostgresStore.role", lambda self, connection: None
+    )
     return opened(urls, who)
 
 
@@ -222,20 +248,36 @@ def nameless(budget, kind, body):
 ATTACKS = {
     "charges in another's name": lambda budget, url: pay(budget.for_spender("bo")),
     "charges in nobody's name": lambda budget, url: pay(Ledger(url).budget("free")),
-    "spends another's share": lambda budget, url: pay(budget.for_spender("ana").allocate(name="bo")),
-    "spends another's share as them": lambda budget, url: pay(budget.for_spender("bo").allocate(name="bo")),
-    "moves another's share": lambda budget, url: budget.for_spender("bo").allocate(name="bo").transfer("ana", 0.5),
-    "closes another's share": lambda budget, url: budget.for_spender("bo").allocate(name="bo").close(),
-    "takes a share for another": lambda budget, url: budget.for_spender("bo").allocate(name="more", epsilon=1),
-    "stores another's answer": lambda budget, url: budget.store(RUNNING[0], b"forged", {"releases": []}),
+    "spends another's share": lambda budget, url: pay(
+        budget.for_spender("ana").allocate(name="bo")
+    ),
+    "spends another's share as them": lambda budget, url: pay(
+        budget.for_spender("bo").allocate(name="bo")
+    ),
+    "moves another's share": lambda budget, url: (
+        budget.for_spender("bo").allocate(name="bo").transfer("ana", 0.5)
+    ),
+    "closes another's share": lambda budget, url: (
+        budget.for_spender("bo").allocate(name="bo").close()
+    ),
+    "takes a share for another": lambda budget, url: budget.for_spender("bo").allocate(
+        name="more", epsilon=1
+    ),
+    "stores another's answer": lambda budget, url: budget.store(
+        RUNNING[0], b"forged", {"releases": []}
+    ),
     "fails another's release": lambda budget, url: budget.fail(RUNNING[0]),
     "marks as lost in another's name": lambda budget, url: budget.resolve("running", by="bo"),
     "looks at failures in another's name": lambda budget, url: budget.acknowledge_failures("bo"),
     "looks at failures in nobody's name": lambda budget, url: nameless(
         budget, "acknowledgement", {"failures": 1, "failed": 1}
     ),
-    "marks as lost in nobody's name": lambda budget, url: nameless(budget, "lost", {"about": RUNNING[0].number}),
-    "changes caps": lambda budget, url: Ledger(url).change_caps("orders", {"spender": 100}, by="Ana"),
+    "marks as lost in nobody's name": lambda budget, url: nameless(
+        budget, "lost", {"about": RUNNING[0].number}
+    ),
+    "changes caps": lambda budget, url: Ledger(url).change_caps(
+        "orders", {"spender": 100}, by="Ana"
+    ),
     "adopts": lambda budget, url: Ledger.adopt(url, lost="all", **SAID),
     "makes a budget": lambda budget, url: Ledger(url).budget("mine", epsilon=100),
 }
@@ -280,14 +322,16 @@ REFUSED = [
     "ALTER TABLE dpframe_entries DISABLE TRIGGER own_entry",
     "DROP TRIGGER own_entry ON dpframe_entries",
     "SET session_replication_role = replica",
-    "CREATE OR REPLACE FUNCTION own_entry() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
+    "CREATE OR REPLACE FUNCTION own_entry() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN "
+    "NEW; END'",
     "CREATE TABLE dpframe_more ()",
     "SET ROLE steward",
     "SET SESSION AUTHORIZATION steward",
     "DO 'BEGIN LOCK TABLE dpframe_budgets IN ACCESS EXCLUSIVE MODE; END'",
 ]
 NAMED = {  # what only `verify` sees, with its words
-    'UPDATE dpframe_budgets SET spent = \'{"delta":"0/1","epsilon":"0/1","rho":null}\'': "charges add up to",
+    "UPDATE dpframe_budgets SET spent = "
+    '\'{"delta":"0/1","epsilon":"0/1","rho":null}\'': "charges add up to",
     "UPDATE dpframe_budgets SET caps = NULL": "sums of its caps",
     "UPDATE dpframe_budgets SET caps = replace(caps, '4/1', '9/1')": "sums of its caps",
     "UPDATE dpframe_budgets SET failures = 5": "numbers of failures",
@@ -296,7 +340,8 @@ NAMED = {  # what only `verify` sees, with its words
     "UPDATE dpframe_budgets SET at = '2020-01-01T00:00:00.000000+00:00'": "the time in its row",
     "UPDATE dpframe_budgets SET parts = '{\"a\": {}}'": "a value in its row",
     "INSERT INTO dpframe_data VALUES ('orders', 99, '')": "a table of charge 99",
-    "INSERT INTO dpframe_entries VALUES ('none',1,'charge','','{\"by\":\"ana\",\"spender\":\"ana\"}','')": "'none'",
+    "INSERT INTO dpframe_entries VALUES "
+    "('none',1,'charge','','{\"by\":\"ana\",\"spender\":\"ana\"}','')": "'none'",
 }
 
 
@@ -307,9 +352,13 @@ def test_plain_sql_is_refused_or_named(urls):
     before = budget.entries()
     with psycopg.connect(urls["ana"].replace("+psycopg", ""), autocommit=True) as plain:
         for statement in REFUSED:
-            assert re.search("permission denied|must be owner", refusal(plain.execute, statement)), statement
+            assert re.search(
+                "permission denied|must be owner", refusal(plain.execute, statement)
+            ), statement
         for statement, words in NAMED.items():
-            with psycopg.connect(urls["steward"].replace("+psycopg", ""), autocommit=True) as steward:
+            with psycopg.connect(
+                urls["steward"].replace("+psycopg", ""), autocommit=True
+            ) as steward:
                 steward.execute("CREATE TABLE kept AS TABLE dpframe_budgets")
                 plain.execute(statement)
                 with pytest.raises(errors.LedgerDamaged, match=words):
@@ -323,18 +372,26 @@ def test_plain_sql_is_refused_or_named(urls):
     Ledger(urls["steward"]).verify()
 
 
-@pytest.mark.parametrize("lock", ["SELECT 1 FROM dpframe_budgets FOR UPDATE", "SELECT pg_advisory_lock(7305242117)"])
-def test_a_lock_that_is_held_is_refused_in_time_and_the_page_says_by_whom(urls, postgres_server, lock):
+@pytest.mark.parametrize(
+    "lock", ["SELECT 1 FROM dpframe_budgets FOR UPDATE", "SELECT pg_advisory_lock(7305242117)"]
+)
+def test_a_lock_that_is_held_is_refused_in_time_and_the_page_says_by_whom(
+    urls, postgres_server, lock
+):
     who = re.findall(r"```postgresql\n(.*?)```", PAGE.read_text(), re.DOTALL)[-1]
     with psycopg.connect(urls["ana"].replace("+psycopg", "")) as plain:
         plain.execute(lock)
         with ThreadPoolExecutor(1) as pool:
             waits = pool.submit(lambda: pay(Ledger(urls["bo"], timeout=3).budget("orders")))
             named = []
-            with psycopg.connect(postgres_server.replace("+psycopg", ""), autocommit=True) as on_call:
+            with psycopg.connect(
+                postgres_server.replace("+psycopg", ""), autocommit=True
+            ) as on_call:
                 while not named and not waits.done():
                     named = on_call.execute(who).fetchall()
-            with pytest.raises(errors.LedgerUnavailable, match=r"lock timeout.*Nothing is released"):
+            with pytest.raises(
+                errors.LedgerUnavailable, match=r"lock timeout.*Nothing is released"
+            ):
                 waits.result()
     assert [row[1] for row in named] == ["ana"]
     pay(opened(urls, "bo"))

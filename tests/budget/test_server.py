@@ -1,4 +1,6 @@
-"""A ledger on PostgreSQL in a bad world: settings of the role, policies, triggers, killed processes and connections."""
+"""A ledger on PostgreSQL in a bad world: settings of the role, policies, triggers,
+killed processes and connections.
+"""
 
 import json
 import time
@@ -25,7 +27,9 @@ def paid(budget, **options):
 
 @pytest.fixture
 def admin(postgres):
-    """Run statements as the owner of the database; what they set of roles is taken back after the test."""
+    """Run statements as the owner of the database;
+    what they set of roles is taken back after the test.
+    """
     engine = sa.create_engine(postgres, isolation_level="AUTOCOMMIT")
 
     def run(*statements):
@@ -44,7 +48,12 @@ def clerk(postgres, admin):
     """The URL of a role that owns nothing, with the rights that a ledger needs."""
     Ledger(postgres).budget("visits", epsilon=1)
     admin("DROP ROLE IF EXISTS clerk", "CREATE ROLE clerk LOGIN")
-    admin(*(f"GRANT SELECT, INSERT, UPDATE ON dpframe_{t} TO clerk" for t in ("ledger", "budgets", "entries", "data")))
+    admin(
+        *(
+            f"GRANT SELECT, INSERT, UPDATE ON dpframe_{t} TO clerk"
+            for t in ("ledger", "budgets", "entries", "data")
+        )
+    )
     yield postgres.replace("dpframe@", "clerk@")
     admin("DROP OWNED BY clerk", "DROP ROLE clerk")
 
@@ -69,7 +78,10 @@ def settings_within(budget, *names):
 
 
 def test_a_commit_waits_for_the_disk_whatever_the_role_says(postgres, admin):
-    admin("ALTER ROLE dpframe SET synchronous_commit = off", "ALTER DATABASE postgres SET synchronous_commit = off")
+    admin(
+        "ALTER ROLE dpframe SET synchronous_commit = off",
+        "ALTER DATABASE postgres SET synchronous_commit = off",
+    )
     budget = Ledger(postgres, timeout=7).budget("visits", epsilon=1)
     names = ("synchronous_commit", "row_security", "lock_timeout", "transaction_isolation")
     assert settings_within(budget, *names) == ["on", "off", "7s", "read committed"]
@@ -81,15 +93,18 @@ def test_a_commit_waits_for_the_disk_whatever_the_role_says(postgres, admin):
 
 
 @pytest.mark.parametrize(
-    "setting", ["default_transaction_read_only = on", "statement_timeout = 1", "search_path = nowhere"]
+    "setting",
+    ["default_transaction_read_only = on", "statement_timeout = 1", "search_path = nowhere"],
 )
 def test_settings_under_which_nothing_can_be_kept_are_typed_refusals(postgres, admin, setting):
     budget = Ledger(postgres).budget("visits", epsilon=1)
     admin(f"ALTER ROLE dpframe SET {setting}", "ALTER TABLE dpframe_entries ADD COLUMN x text")
     if "timeout" in setting:
         admin(
-            "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(5); RETURN NEW; END'",
-            "CREATE TRIGGER slow BEFORE INSERT ON dpframe_entries FOR EACH ROW EXECUTE FUNCTION slow()",
+            "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM "
+            "pg_sleep(5); RETURN NEW; END'",
+            "CREATE TRIGGER slow BEFORE INSERT ON dpframe_entries FOR EACH ROW EXECUTE FUNCTION "
+            "slow()",
         )
     budget._book._store.engine.dispose()
     if "search_path" in setting:
@@ -123,12 +138,17 @@ def test_an_idle_transaction_that_is_ended_by_the_server_releases_nothing(postgr
 
 
 def test_a_table_of_the_same_name_elsewhere_is_not_taken_for_the_ledger_s(postgres, admin):
-    """An open ledger stays in its schema: neither a schema put before it nor a temporary table takes its place."""
+    """An open ledger stays in its schema: neither a schema put before it nor a
+    temporary table takes its place.
+    """
     budget = Ledger(postgres).budget("visits", epsilon=1)
     paid(budget)
     admin(
         "CREATE SCHEMA study",
-        *(f"CREATE TABLE study.dpframe_{t} (LIKE public.dpframe_{t} INCLUDING ALL)" for t in ("budgets", "entries")),
+        *(
+            f"CREATE TABLE study.dpframe_{t} (LIKE public.dpframe_{t} INCLUDING ALL)"
+            for t in ("budgets", "entries")
+        ),
         "INSERT INTO study.dpframe_budgets SELECT * FROM public.dpframe_budgets",
         "INSERT INTO study.dpframe_entries SELECT * FROM public.dpframe_entries",
         "ALTER ROLE dpframe SET search_path = study, public",
@@ -136,13 +156,18 @@ def test_a_table_of_the_same_name_elsewhere_is_not_taken_for_the_ledger_s(postgr
     budget._book._store.engine.dispose()
     paid(budget)
     with budget._book._store.engine.connect() as connection:
-        connection.exec_driver_sql("CREATE TEMP TABLE dpframe_budgets AS SELECT * FROM public.dpframe_budgets")
-        connection.exec_driver_sql("CREATE TEMP TABLE dpframe_entries AS SELECT * FROM public.dpframe_entries")
+        connection.exec_driver_sql(
+            "CREATE TEMP TABLE dpframe_budgets AS SELECT * FROM public.dpframe_budgets"
+        )
+        connection.exec_driver_sql(
+            "CREATE TEMP TABLE dpframe_entries AS SELECT * FROM public.dpframe_entries"
+        )
         connection.commit()
     paid(budget)
     assert admin("SELECT count(*) FROM public.dpframe_entries WHERE kind = 'charge'") == [(3,)]
     assert admin("SELECT count(*) FROM study.dpframe_entries WHERE kind = 'charge'") == [(1,)]
-    assert Ledger(postgres).verify() == {"visits": 7}  # found where its ledger is, not where the path begins
+    # found where its ledger is, not where the path begins
+    assert Ledger(postgres).verify() == {"visits": 7}
 
 
 def test_two_schemas_are_two_ledgers(postgres, admin):
@@ -160,7 +185,10 @@ def test_two_schemas_are_two_ledgers(postgres, admin):
 def test_tables_that_lose_rows_in_a_crash_are_refused(postgres, admin, change):
     Ledger(postgres).budget("visits", epsilon=1)
     if change == "CREATE VIEW":
-        admin("ALTER TABLE dpframe_data RENAME TO kept", "CREATE VIEW dpframe_data AS SELECT * FROM kept")
+        admin(
+            "ALTER TABLE dpframe_data RENAME TO kept",
+            "CREATE VIEW dpframe_data AS SELECT * FROM kept",
+        )
     else:
         admin(change)
     try:
@@ -178,12 +206,19 @@ SPOILS = {
     "an entry is dropped": ("BEFORE INSERT ON dpframe_entries", "BEGIN RETURN NULL; END"),
     "a table is dropped": ("BEFORE INSERT ON dpframe_data", "BEGIN RETURN NULL; END"),
     "the sum does not move": ("BEFORE UPDATE ON dpframe_budgets", "BEGIN RETURN NULL; END"),
-    "the sum stays": ("BEFORE UPDATE ON dpframe_budgets", "BEGIN NEW.spent := OLD.spent; RETURN NEW; END"),
+    "the sum stays": (
+        "BEFORE UPDATE ON dpframe_budgets",
+        "BEGIN NEW.spent := OLD.spent; RETURN NEW; END",
+    ),
     "the sum is put back": (
         "AFTER UPDATE OF head ON dpframe_budgets",
-        "BEGIN UPDATE dpframe_budgets SET spent = OLD.spent WHERE name = OLD.name; RETURN NULL; END",
+        "BEGIN UPDATE dpframe_budgets SET spent = OLD.spent WHERE name = OLD.name; "
+        "RETURN NULL; END",
     ),
-    "an entry is taken out": ("AFTER INSERT ON dpframe_entries", "BEGIN DELETE FROM dpframe_entries; RETURN NULL; END"),
+    "an entry is taken out": (
+        "AFTER INSERT ON dpframe_entries",
+        "BEGIN DELETE FROM dpframe_entries; RETURN NULL; END",
+    ),
 }
 
 
@@ -192,7 +227,9 @@ def test_a_trigger_that_spoils_what_is_written_releases_nothing(postgres, admin,
     budget = Ledger(postgres).budget("visits", epsilon=1)
     paid(budget)
     when, what = SPOILS[spoil]
-    admin(RETURNS.format(what), f"CREATE TRIGGER spoil {when} FOR EACH ROW EXECUTE FUNCTION spoil()")
+    admin(
+        RETURNS.format(what), f"CREATE TRIGGER spoil {when} FOR EACH ROW EXECUTE FUNCTION spoil()"
+    )
     try:
         for each in (budget, Ledger(postgres).budget("visits")):
             with pytest.raises(errors.LedgerDamaged, match="does not store the new rows"):
@@ -203,7 +240,9 @@ def test_a_trigger_that_spoils_what_is_written_releases_nothing(postgres, admin,
     Ledger(postgres).verify()
 
 
-@pytest.mark.parametrize("rule", ["INSERT TO dpframe_entries", "UPDATE TO dpframe_budgets", "INSERT TO dpframe_data"])
+@pytest.mark.parametrize(
+    "rule", ["INSERT TO dpframe_entries", "UPDATE TO dpframe_budgets", "INSERT TO dpframe_data"]
+)
 def test_a_rule_that_drops_rows_releases_nothing(postgres, admin, rule):
     budget = Ledger(postgres).budget("visits", epsilon=1)
     admin(f"CREATE RULE spoil AS ON {rule} DO INSTEAD NOTHING")
@@ -219,7 +258,11 @@ def test_rows_that_a_policy_hides_release_nothing(clerk, postgres, admin, table)
     admin(f"ALTER TABLE dpframe_{table} ENABLE ROW LEVEL SECURITY")
     admin(f"CREATE POLICY hides ON dpframe_{table} USING (false) WITH CHECK (true)")
     asked = {"name": "daily", "plan": {}}
-    use = (lambda: Ledger(clerk)) if table == "ledger" else (lambda: budget.charge(MILLI, WHO, "count()", **asked))
+    use = (
+        (lambda: Ledger(clerk))
+        if table == "ledger"
+        else (lambda: budget.charge(MILLI, WHO, "count()", **asked))
+    )
     with pytest.raises(errors.LedgerUnavailable, match="row-level security"):
         use()
     assert Ledger(postgres).budget("visits").spent.epsilon == 0.001
@@ -243,7 +286,8 @@ def test_a_role_without_rights_releases_nothing(clerk, postgres, admin, right):
 
 def test_a_connection_that_is_dropped_in_the_transaction_releases_nothing(postgres, admin):
     everybody = "SELECT pid FROM pg_stat_activity WHERE usename = 'dpframe'"
-    others = ", ".join(str(pid) for (pid,) in admin(everybody))  # of other tests, and of this one's administrator
+    # of other tests, and of this one's administrator
+    others = ", ".join(str(pid) for (pid,) in admin(everybody))
     budget = Ledger(postgres).budget("visits", epsilon=1)
     paid(budget)
     kill = f"SELECT pg_terminate_backend(pid) FROM ({everybody} AND pid NOT IN ({others})) AS ours"
@@ -263,7 +307,9 @@ def test_a_connection_that_is_dropped_in_the_transaction_releases_nothing(postgr
 
 
 def test_killed_processes_lose_budget_at_most(spenders, postgres, tmp_path):
-    """SIGKILL in the middle: what anybody saw was charged and stored, and the lock is free again."""
+    """SIGKILL in the middle: what anybody saw was charged and
+    stored, and the lock is free again.
+    """
     seen = tmp_path / "seen"
     said = spenders("kills", postgres, seen, 6)
     budget = Ledger(postgres).budget("killed")
@@ -278,17 +324,27 @@ def test_killed_processes_lose_budget_at_most(spenders, postgres, tmp_path):
 
 
 def test_an_older_dump_is_noticed_by_who_opened_the_ledger(postgres, admin):
-    """A dump put back between opening and the first charge: the process knows the entries that are gone."""
+    """A dump put back between opening and the first charge:
+    the process knows the entries that are gone.
+    """
     paid(Ledger(postgres).budget("visits", epsilon=1))
-    dump = [json.dumps([list(map(str, row)) for row in admin(f"TABLE dpframe_{t}")]) for t in ("budgets", "entries")]
+    dump = [
+        json.dumps([list(map(str, row)) for row in admin(f"TABLE dpframe_{t}")])
+        for t in ("budgets", "entries")
+    ]
     admin("CREATE SCHEMA study")
     for table in ("budgets", "entries", "data"):
         admin(f"CREATE TABLE study.{table} AS TABLE dpframe_{table}")
     paid(Ledger(postgres).budget("visits"))
     budget = Ledger(postgres).budget("visits")  # and has charged nothing yet
     for table in ("budgets", "entries", "data"):
-        admin(f"TRUNCATE dpframe_{table}", f"INSERT INTO dpframe_{table} SELECT * FROM study.{table}")
-    again = [json.dumps([list(map(str, row)) for row in admin(f"TABLE dpframe_{t}")]) for t in ("budgets", "entries")]
+        admin(
+            f"TRUNCATE dpframe_{table}", f"INSERT INTO dpframe_{table} SELECT * FROM study.{table}"
+        )
+    again = [
+        json.dumps([list(map(str, row)) for row in admin(f"TABLE dpframe_{t}")])
+        for t in ("budgets", "entries")
+    ]
     assert again == dump
     with pytest.raises(errors.LedgerDamaged, match="older copy"):
         paid(budget)
@@ -297,7 +353,9 @@ def test_an_older_dump_is_noticed_by_who_opened_the_ledger(postgres, admin):
 # Verification
 
 
-def test_verify_finds_what_was_changed_on_a_server_and_no_charge_in_between(postgres, admin, tmp_path, monkeypatch):
+def test_verify_finds_what_was_changed_on_a_server_and_no_charge_in_between(
+    postgres, admin, tmp_path, monkeypatch
+):
     ledger, other = (Ledger(postgres, witness=tmp_path / "witness.sqlite") for _ in range(2))
     paid(ledger.budget("visits", epsilon=1))
     compared, budget = verify._unwitnessed, other.budget("visits")
@@ -323,11 +381,16 @@ def test_verify_finds_what_was_changed_on_a_server_and_no_charge_in_between(post
 
 
 @pytest.mark.one_in(3)
-@pytest.mark.parametrize("name", ["été", "日本 😀", "a'b\"c;--", "%s %(b)s", "x" * 3000, "=cmd() | \\ `"])
+@pytest.mark.parametrize(
+    "name", ["été", "日本 😀", "a'b\"c;--", "%s %(b)s", "x" * 3000, "=cmd() | \\ `"]
+)
 def test_names_of_any_letters(place, name):
     budget = Ledger(place).budget(name, epsilon=1)
     paid(budget, name=name, plan={"p": name})
-    assert Ledger(place).budget(name).charge(MILLI, WHO, "count()", name=name, plan={"p": name}).stored is not None
+    assert (
+        Ledger(place).budget(name).charge(MILLI, WHO, "count()", name=name, plan={"p": name}).stored
+        is not None
+    )
     assert Ledger(place).budgets() == [name]
     assert Ledger(place).verify() == {name: 3}
     assert unicodedata.normalize("NFD", "é") not in Ledger(place).budgets()

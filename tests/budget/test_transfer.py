@@ -1,4 +1,6 @@
-"""Parts of a budget that move: whatever the order of events, all releases together stay within the promise."""
+"""Parts of a budget that move: whatever the order of events, all releases
+together stay within the promise.
+"""
 
 import datetime as dt
 import itertools
@@ -28,10 +30,14 @@ def pay(purse, amount, **options):
 
 
 class World:
-    """A budget with two allowances, and what was released of each, counted by an account that knows no allowance."""
+    """A budget with two allowances, and what was released of each, counted by an
+    account that knows no allowance.
+    """
 
     def __init__(self, budget, unit, *, begins=None):
-        """Input: begins: for an account of two sums, whether they begin before "a", before "b" or after both."""
+        """Input: begins: for an account of two sums, whether they begin before
+        "a", before "b" or after both.
+        """
         self.budget, self.unit, self.purses, self.prices = budget, unit, {}, []
         for name in ("a", "b", "last"):
             if begins == name:
@@ -74,16 +80,24 @@ class World:
         """Whether all releases so far are within the limit, each charged by itself."""
         limit, spent = self.budget.limit, self.total
         if spent.split is None:
-            return sum(amount for amount, _ in self.prices) <= (limit.exact_rho or limit.exact_epsilon)
-        early, late = ([amount for amount, is_late in self.prices if is_late is kind] for kind in (False, True))
+            return sum(amount for amount, _ in self.prices) <= (
+                limit.exact_rho or limit.exact_epsilon
+            )
+        early, late = (
+            [amount for amount, is_late in self.prices if is_late is kind] for kind in (False, True)
+        )
         left = limit - spent.before
         sums = TwoSums(left.exact_epsilon, left.exact_delta, spent.split)
         squares = sum(map(pure_to_gdp, late), Fraction(0))
-        return sum(early) <= spent.before.exact_epsilon and sums.holds(sum(late, Fraction(0)), Fraction(0), squares)
+        return sum(early) <= spent.before.exact_epsilon and sums.holds(
+            sum(late, Fraction(0)), Fraction(0), squares
+        )
 
 
 def hold_every_order(make, length, *, whole):
-    """All sequences of events, after which all is spent that can be. Input: whole: whether nothing is given up."""
+    """All sequences of events, after which all is spent that can be.
+    Input: whole: whether nothing is given up.
+    """
     happened = dict.fromkeys(EVENTS, 0)
     for events in itertools.product(EVENTS, repeat=length):
         world = make()
@@ -119,18 +133,24 @@ def test_every_order_of_events_stays_within_one_of_two_sums(begins, length):
     make = partial(World, unit=Fraction(1, 50), begins=begins)
     happened = hold_every_order(lambda: make(dp.Budget(epsilon=1, delta=1e-6)), length, whole=False)
     apart = begins == "b"  # one was paid before the sums began, and the other one after it
-    assert {event for event, times in happened.items() if not times} == ({"a to b", "b to a"} if apart else set())
+    assert {event for event, times in happened.items() if not times} == (
+        {"a to b", "b to a"} if apart else set()
+    )
 
 
 def test_the_square_of_an_epsilon_grows_faster_than_it():
     """f(a) + f(b) <= f(a + b), which is why an allowance may count once for all its releases."""
     amounts = [Fraction(10) ** power * digit for power in range(-9, 3) for digit in (1, 2, 5)]
     for one, other in itertools.combinations_with_replacement(amounts, 2):
-        assert pure_to_gdp(one) + pure_to_gdp(other) <= pure_to_gdp(one + other) * (1 + Fraction(1, 10**12))
+        assert pure_to_gdp(one) + pure_to_gdp(other) <= pure_to_gdp(one + other) * (
+            1 + Fraction(1, 10**12)
+        )
 
 
 def test_what_is_returned_before_it_is_spent_elsewhere_would_be_too_much():
-    """The negative control: an account that returned the whole part of a closed allowance goes beyond the limit."""
+    """The negative control: an account that returned the whole part of a closed
+    allowance goes beyond the limit.
+    """
     world = World(dp.Budget(epsilon=5), Fraction(1))
     world.happen("a")
     world.budget._book._page.spent = world.budget._book.spent() - price("epsilon", 2)
@@ -167,7 +187,9 @@ def clock(monkeypatch):
     ],
 )
 def test_nights_in_any_order_of_events_add_up(tmp_path, clock, limit, carry, events):
-    """What is moved can be spent in the night in which it is moved, or later where nights carry over."""
+    """What is moved can be spent in the night in which it is moved, or
+    later where nights carry over.
+    """
     rng, ledger = random.Random(f"{carry}{limit}"), Ledger(tmp_path / "a.sqlite")
     budget = ledger.budget("b", **limit, caps={"spender": limit.get("rho", 6) * 2 / 3})
     term, unit = ("rho", Fraction(1, 100)) if "rho" in limit else ("epsilon", Fraction(1, 10))
@@ -177,7 +199,9 @@ def test_nights_in_any_order_of_events_add_up(tmp_path, clock, limit, carry, eve
     spent, gained = {}, {}
     for _ in range(events):
         who, other = rng.sample(["ana", "bo"], 2)
-        event = rng.choice(["pay"] * 6 + ["move"] * 4 + ["night"] + (["close"] if rng.random() < 0.02 else []))
+        event = rng.choice(
+            ["pay"] * 6 + ["move"] * 4 + ["night"] + (["close"] if rng.random() < 0.02 else [])
+        )
         amount, night = unit * rng.randint(1, 3), purses[who].pace.night(account.now())
         try:
             if event == "night":
@@ -215,7 +239,9 @@ def test_a_part_goes_to_another_and_back(tmp_path):
     assert ana.transfer("bo", epsilon=0.25).epsilon == 0.25
     assert (bo.limit.epsilon, ana.limit.epsilon, budget.spent.epsilon) == (0.75, 1.25, 2)
     pay(ana, "1.24")
-    with pytest.raises(errors.BudgetExceeded, match=r"The transfer takes ε = 0.1, and ε = 0.01 is left"):
+    with pytest.raises(
+        errors.BudgetExceeded, match=r"The transfer takes ε = 0.1, and ε = 0.01 is left"
+    ):
         ana.transfer(bo, epsilon=0.1)
     with pytest.raises(errors.BudgetExceeded):
         pay(bo, "0.8")
@@ -229,16 +255,23 @@ def test_a_part_goes_to_another_and_back(tmp_path):
         bo.close()
     with pytest.raises(errors.UnsupportedOperation, match="closed"):
         ana.transfer(bo, epsilon=0.01)
-    assert {name: loss.epsilon for name, loss in budget.spenders.items()} == {"bo": 0.5, "ana": 1.25}
+    assert {name: loss.epsilon for name, loss in budget.spenders.items()} == {
+        "bo": 0.5,
+        "ana": 1.25,
+    }
     statuses = ["open", "open", "given", "given", "released", "released", "given"]
     assert [line.status for line in budget.history()] == statuses
     again = Ledger(tmp_path / "a.sqlite").budget("visits").allocate(name="bo")
     assert "closed at" in repr(again)
     assert "closed on" in repr(budget.forecast())
-    with pytest.raises(errors.ReleaseMismatch, match=r"The part 'bo' was closed at .*allocate\(name='bo 2', ...\)"):
+    with pytest.raises(
+        errors.ReleaseMismatch, match=r"The part 'bo' was closed at .*allocate\(name='bo 2', ...\)"
+    ):
         budget.allocate(name="bo", epsilon=0.2)
     budget.allocate(name="bo 2", epsilon=0.25)
-    assert "ε = 2 of 2 spent, 0 left" in budget.forecast().words[0], "what was returned is no longer spent"
+    assert "ε = 2 of 2 spent, 0 left" in budget.forecast().words[0], (
+        "what was returned is no longer spent"
+    )
     assert budget.forecast().table.filter(of="budget")["total"].to_list()[-1] == 2
     ledger.verify()
 
@@ -266,7 +299,9 @@ def test_a_cap_of_a_spender_holds_for_what_is_received(tmp_path, kept):
 
 def test_a_part_that_adds_up_rho_is_returned_whole_or_not_at_all():
     budget = dp.Budget(epsilon=2, delta=1e-6)
-    nights, others = (budget.allocate(nights=90, epsilon=0.5, delta=1e-7, name=name) for name in ("a", "b"))
+    nights, others = (
+        budget.allocate(nights=90, epsilon=0.5, delta=1e-7, name=name) for name in ("a", "b")
+    )
     assert nights.accountant == "zcdp"
     with pytest.raises(errors.UnsupportedOperation, match="no part of it is a part of ε"):
         nights.transfer(others, rho=1e-9)
@@ -285,7 +320,9 @@ def test_a_part_goes_to_an_allowance_of_the_same_budget(to):
     assert budget.spent.epsilon == 1
 
 
-@pytest.mark.parametrize("amount", [{}, {"rho": 0.1}, {"epsilon": 0}, {"epsilon": "1"}, {"epsilon": 0.1, "delta": 2}])
+@pytest.mark.parametrize(
+    "amount", [{}, {"rho": 0.1}, {"epsilon": 0}, {"epsilon": "1"}, {"epsilon": 0.1, "delta": 2}]
+)
 def test_an_amount_is_typed_as_a_price(amount):
     budget = dp.Budget(epsilon=2)
     bo, _ = (budget.allocate(name=name, epsilon=1) for name in ("bo", "ana"))
@@ -319,7 +356,9 @@ def test_a_move_that_is_killed_half_way_moved_nothing(tmp_path, monkeypatch, ste
 
 
 def test_verify_finds_a_move_that_was_made_up(tmp_path):
-    """Somebody who writes rows by hand, with right hashes, returns more than is left, or gives to nobody."""
+    """Somebody who writes rows by hand, with right hashes, returns more
+    than is left, or gives to nobody.
+    """
     for forged in ("more", "nobody", "received"):
         ledger = Ledger(tmp_path / f"{forged}.sqlite")
         budget = ledger.budget("visits", epsilon=3)
@@ -331,7 +370,11 @@ def test_verify_finds_a_move_that_was_made_up(tmp_path):
             if forged == "nobody":
                 page.append("charge", gives.body, account.now())
             else:
-                about = {"about": ana._opening.number, "from": gives.number, "loss": gives.body["loss"]}
+                about = {
+                    "about": ana._opening.number,
+                    "from": gives.number,
+                    "loss": gives.body["loss"],
+                }
                 if forged == "more":
                     page.spent = page.spent - price("epsilon", 1)
                     about["loss"] = {"epsilon": "-1/1", "delta": "0/1", "rho": None}
@@ -346,7 +389,9 @@ def test_verify_finds_a_move_that_was_made_up(tmp_path):
 
 @pytest.mark.parametrize("kept", ["memory", "ledger"])
 def test_an_allowance_in_rho_is_returned_to_its_spender_as_it_was_paid(tmp_path, clock, kept):
-    """Its releases count ρ, and the budget and the spender's sum count ε and δ: no ρ is taken off either of them."""
+    """Its releases count ρ, and the budget and the spender's sum count ε and δ:
+    no ρ is taken off either of them.
+    """
     limit, ledger = {"epsilon": 5, "delta": 1e-4}, Ledger(tmp_path / "a.sqlite")
     budget = ledger.budget("b", **limit) if kept == "ledger" else dp.Budget(**limit)
     paid = price("epsilon", 2) + Loss(0, Fraction("1e-5"))

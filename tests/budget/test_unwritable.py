@@ -1,4 +1,6 @@
-"""A place where nothing can be written: a typed error names it, nothing is spent, and no part of a file is left."""
+"""A place where nothing can be written: a typed error names it, nothing is spent,
+and no part of a file is left.
+"""
 
 import contextlib
 import os
@@ -15,7 +17,9 @@ from dpframe.budget.ledger import check_copy
 
 def out_of(budget):
     rows = pl.DataFrame({"id": [*range(50)], "g": ["a", "b"] * 25}).dp(unit="id", budget=budget)
-    return rows.group_by("g", keys=["a", "b"], max_groups=1, max_rows=1).count().release(epsilon=0.5)
+    return (
+        rows.group_by("g", keys=["a", "b"], max_groups=1, max_rows=1).count().release(epsilon=0.5)
+    )
 
 
 WRITERS = {
@@ -28,7 +32,9 @@ WRITERS = {
     "parquet": lambda path, ledger, out: out.to_parquet(path),
     "excel": lambda path, ledger, out: out.to_excel(path),
     "certificate": lambda path, ledger, out: out.to_csv(path.with_name("a.csv"), certificate=True),
-    "report": lambda path, ledger, out: main(["ledger", "report", str(ledger.where), "--html", str(path)]),
+    "report": lambda path, ledger, out: main(
+        ["ledger", "report", str(ledger.where), "--html", str(path)]
+    ),
 }
 
 
@@ -43,7 +49,13 @@ def full_disk():
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-PLACES = ["no folder", "a file as its folder", "a folder in its place", "a system's folder", "full disk"]
+PLACES = [
+    "no folder",
+    "a file as its folder",
+    "a folder in its place",
+    "a system's folder",
+    "full disk",
+]
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -74,7 +86,8 @@ def test_where_nothing_can_be_written(writer, place, tmp_path, capsys):
     said += capsys.readouterr().err
     assert str(path.parent) in said
     assert budget.entries() == before
-    assert not (path.is_file() and path.stat().st_size)  # SQLite leaves an empty witness, which is none
+    # SQLite leaves an empty witness, which is none
+    assert not (path.is_file() and path.stat().st_size)
     left = sorted(os.listdir(folder)) if folder.is_dir() else []
     assert [name for name in left if name.startswith(".") or name.endswith(".new")] == []
     ledger.verify()
@@ -83,11 +96,15 @@ def test_where_nothing_can_be_written(writer, place, tmp_path, capsys):
 OPENERS = {
     "ledger that is there": lambda path, ledger, out: dp.Ledger(path, create=False),
     "ledger of tests": lambda path, ledger, out: testing.ledger(path),
-    "restored": lambda path, ledger, out: dp.Ledger.restore(path, path, by="Ada", why="a test", lost="none"),
+    "restored": lambda path, ledger, out: dp.Ledger.restore(
+        path, path, by="Ada", why="a test", lost="none"
+    ),
     "adopted": lambda path, ledger, out: dp.Ledger.adopt(path, by="Ada", why="a test", lost="none"),
     "checked": lambda path, ledger, out: check_copy(path),
     "shown": lambda path, ledger, out: refused("ledger", "show", path),
-    "reported": lambda path, ledger, out: refused("ledger", "report", str(ledger.where), "--html", path),
+    "reported": lambda path, ledger, out: refused(
+        "ledger", "report", str(ledger.where), "--html", path
+    ),
     "policy": lambda path, ledger, out: refused("policy", "check", path, path),
     "drafted": lambda path, ledger, out: refused("policy", "new", path),
 }
@@ -108,13 +125,19 @@ def refused(*words):
 
 @pytest.mark.parametrize("odd", ODD)
 def test_a_name_that_no_file_can_have(odd, tmp_path, monkeypatch):
-    """Each function that takes a path refuses it with a typed error, and nothing is left of a file."""
+    """Each function that takes a path refuses it with a typed error,
+    and nothing is left of a file.
+    """
     monkeypatch.chdir(tmp_path)
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "ledgers").mkdir()
     ledger = dp.Ledger(tmp_path / "ledgers" / "sound.sqlite")
     out, before = out_of(ledger.budget("b", epsilon=1)), sorted(os.listdir(tmp_path))
-    paths = {name: call for name, call in WRITERS.items() if name not in ("certificate", "excel", "report")} | OPENERS
+    paths = {
+        name: call
+        for name, call in WRITERS.items()
+        if name not in ("certificate", "excel", "report")
+    } | OPENERS
     taken = []
     for name, call in paths.items():
         try:

@@ -1,4 +1,6 @@
-"""`on_pending="wait"`: what another process is at work on is waited for, and what was killed is paid again."""
+"""`on_pending="wait"`: what another process is at work on is waited for, and
+what was killed is paid again.
+"""
 
 import datetime as dt
 import subprocess
@@ -68,7 +70,9 @@ def released(ledger, on_pending="wait"):
 def test_who_waits_gets_the_answer_of_the_other_process(ledger, started):
     child, answers = started(), []
     assert child.stdout.readline() == "charged\n"
-    with pytest.raises(errors.ReleasePending, match="That process runs: on_pending='wait' waits") as refused:
+    with pytest.raises(
+        errors.ReleasePending, match="That process runs: on_pending='wait' waits"
+    ) as refused:
         released(ledger, "refuse")
     assert refused.value.runs
     waiting = threading.Thread(target=lambda: answers.append(released(ledger).value))
@@ -104,7 +108,9 @@ def test_of_two_who_wait_for_one_that_was_killed_one_pays(ledger, started):
     for one in both:
         one.stdin.write("go\n")
         one.stdin.flush()
-    answers = [out.removeprefix("charged\n") for out, _ in (one.communicate(timeout=120) for one in both)]
+    answers = [
+        out.removeprefix("charged\n") for out, _ in (one.communicate(timeout=120) for one in both)
+    ]
     assert answers[0] == answers[1]
     assert [charge.status for charge in ledger.budget("visits").history()] == ["lost", "released"]
 
@@ -122,14 +128,20 @@ def test_of_work_that_was_stopped_this_process_knows_that_it_ended(stopped, ledg
     budget = ledger.budget("visits")
     with monkeypatch.context() as patch:
         if stopped == "by a person":
-            patch.setattr(paying.engine, "sealed", lambda answer: (_ for _ in ()).throw(KeyboardInterrupt))
+            patch.setattr(
+                paying.engine, "sealed", lambda answer: (_ for _ in ()).throw(KeyboardInterrupt)
+            )
         else:
             unavailable = errors.LedgerUnavailable("It cannot be used.")
             patch.setattr(type(budget), "store", lambda *_: (_ for _ in ()).throw(unavailable))
         with pytest.raises((KeyboardInterrupt, errors.LedgerUnavailable)) as said:
             released(ledger)
-    assert isinstance(said.value, KeyboardInterrupt) or "It was charged before that" in str(said.value)
-    with pytest.raises(errors.ReleasePending, match=r"Its work was stopped here: on_pending='wait'") as pending:
+    assert isinstance(said.value, KeyboardInterrupt) or "It was charged before that" in str(
+        said.value
+    )
+    with pytest.raises(
+        errors.ReleasePending, match=r"Its work was stopped here: on_pending='wait'"
+    ) as pending:
         released(ledger, on_pending="refuse")
     assert pending.value.runs is False
     spent = budget.spent.epsilon
@@ -142,7 +154,9 @@ def test_nobody_waits_for_another_machine(ledger, started, monkeypatch):
     child = started()
     child.stdout.readline()
     monkeypatch.setattr(processes.socket, "gethostname", lambda: "elsewhere")
-    with pytest.raises(errors.ReleasePending, match=r"running elsewhere.*'.*' --budget visits night --by NAME") as no:
+    with pytest.raises(
+        errors.ReleasePending, match=r"running elsewhere.*'.*' --budget visits night --by NAME"
+    ) as no:
         released(ledger)
     assert no.value.runs is None
 

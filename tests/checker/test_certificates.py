@@ -1,4 +1,6 @@
-"""The verdicts on certificates of releases, on changed ones, on ledgers and tables; and the checker as a file."""
+"""The verdicts on certificates of releases, on changed ones, on ledgers and
+tables; and the checker as a file.
+"""
 
 import copy
 import itertools
@@ -24,7 +26,9 @@ HERE = Path(dpframe_check.__file__)
 def _released(name, price, neighbors="add-remove", budget=None):
     limit = {"rho": 1e6} if price == "rho" else {"epsilon": 1e6}
     budget = budget or dp.Budget(**limit, delta=0.1)
-    return ASKED[name](dp.protect(TABLE, unit="u", budget=budget, neighbors=neighbors)).release(**PRICES[price])
+    return ASKED[name](dp.protect(TABLE, unit="u", budget=budget, neighbors=neighbors)).release(
+        **PRICES[price]
+    )
 
 
 def _check(certificate, *more):
@@ -47,7 +51,12 @@ def test_every_question_is_proved(name, price, neighbors):
 
 @pytest.fixture(
     scope="module",
-    params=[("all three", "epsilon"), ("keys of few groups", "gaussian"), ("moments", "rho"), ("ranks", "delta")],
+    params=[
+        ("all three", "epsilon"),
+        ("keys of few groups", "gaussian"),
+        ("moments", "rho"),
+        ("ranks", "delta"),
+    ],
 )
 def certificate(request):
     """One release of each kind of price."""
@@ -57,7 +66,11 @@ def certificate(request):
 def _places(document, path=()):
     """Every number of a certificate, with the place where it stands."""
     items = (
-        document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+        document.items()
+        if isinstance(document, dict)
+        else enumerate(document)
+        if isinstance(document, list)
+        else ()
     )
     for key, value in items:
         yield (*path, key), value
@@ -79,14 +92,18 @@ def _times(text, factor):
 
 
 def test_claims_that_are_too_small_are_refused(certificate):
-    """Each sensitivity, loss and charge, at half of what is claimed; the δ of keys may be less than was charged."""
+    """Each sensitivity, loss and charge, at half of what is claimed;
+    the δ of keys may be less than was charged.
+    """
     places = [
         (path, value)
         for path, value in _places(certificate)
         if "sensitivity" in path or "loss" in path or (path[0] == "charge" and path[-1] != "delta")
     ]
     changed = [
-        (path, _times(value, Fraction(1, 2))) for path, value in places if isinstance(value, str) and value[0] != "0"
+        (path, _times(value, Fraction(1, 2)))
+        for path, value in places
+        if isinstance(value, str) and value[0] != "0"
     ]
     changed += [(path, value - 1) for path, value in places if type(value) is int and value > 0]
     assert len(changed) > 5
@@ -96,8 +113,14 @@ def test_claims_that_are_too_small_are_refused(certificate):
 
 def test_noise_that_is_too_small_is_refused(certificate):
     """Half of a scale, a threshold that is lower."""
-    scales = [(path, _times(value, Fraction(1, 2))) for path, value in _places(certificate) if path[-1] == "scale"]
-    thresholds = [(path, value // 2) for path, value in _places(certificate) if path[-1] == "threshold"]
+    scales = [
+        (path, _times(value, Fraction(1, 2)))
+        for path, value in _places(certificate)
+        if path[-1] == "scale"
+    ]
+    thresholds = [
+        (path, value // 2) for path, value in _places(certificate) if path[-1] == "threshold"
+    ]
     assert scales
     for path, value in scales + thresholds:
         assert _check(_with(certificate, path, value)).verdict == "REFUSED", path
@@ -125,7 +148,9 @@ def test_another_relation_is_refused():
 
 def test_what_is_not_known_is_never_proved(certificate):
     for path, _ in [
-        (p, v) for p, v in _places(certificate) if p[-1] in ("kind", "law") or p == ("composition", "rule")
+        (p, v)
+        for p, v in _places(certificate)
+        if p[-1] in ("kind", "law") or p == ("composition", "rule")
     ]:
         assert _check(_with(certificate, path, "new")).verdict in ("UNKNOWN", "REFUSED"), path
     assert _check({**certificate, "certificate": 2}).verdict == "UNKNOWN"
@@ -133,7 +158,11 @@ def test_what_is_not_known_is_never_proved(certificate):
 
 def test_values_that_make_no_sense_are_refused(certificate):
     for path, value in _places(certificate):
-        wrong = [-1, "1/0", "1.5", None, [], 0.5] if path[-1] in ("scale", "epsilon", "rho") else [-1, 0.5, "3", {}]
+        wrong = (
+            [-1, "1/0", "1.5", None, [], 0.5]
+            if path[-1] in ("scale", "epsilon", "rho")
+            else [-1, 0.5, "3", {}]
+        )
         numbers = path[-1] in ("fraction", "cells", "scale", "epsilon", "number") and path[0] in (
             "totals",
             "mechanisms",
@@ -174,7 +203,12 @@ def _run(files, capsys):
 
 def test_a_release_with_its_ledger_and_its_table(files, capsys):
     code, text = _run(files, capsys)
-    assert (code, "PROVED" in text, "unbroken chain" in text, "table: it has the hash" in text) == (0, True, True, True)
+    assert (code, "PROVED" in text, "unbroken chain" in text, "table: it has the hash" in text) == (
+        0,
+        True,
+        True,
+        True,
+    )
     assert "It is assumed that" in text
 
 
@@ -205,7 +239,9 @@ def test_a_changed_ledger_is_refused(files, capsys):
 
 
 def test_a_certificate_of_another_question_is_refused(files, capsys):
-    """It names the entry and the answer of a charge of the same price, whose result keeps another certificate."""
+    """It names the entry and the answer of a charge of the same price, whose
+    result keeps another certificate.
+    """
     own = json.loads((files / "release.json").read_text())
     first = dp.Ledger(files / "study.sqlite").budget("study")
     other = _released("rows", "epsilon", budget=first).certificate()
@@ -242,8 +278,16 @@ def _of(pays):
 
 SHARES = {
     "a share": ({"epsilon": 9}, {"epsilon": 0.5}, lambda b: _of(b.allocate(name="ana", epsilon=1))),
-    "a night": ({"epsilon": 9, "delta": 1e-5}, {"epsilon": 0.5}, lambda b: _of(b.allocate(nights=2, epsilon=1))),
-    "ρ of a share": ({"rho": 1, "delta": 1e-5}, {"rho": 0.1}, lambda b: _of(b.allocate(name="ana", rho=0.2))),
+    "a night": (
+        {"epsilon": 9, "delta": 1e-5},
+        {"epsilon": 0.5},
+        lambda b: _of(b.allocate(nights=2, epsilon=1)),
+    ),
+    "ρ of a share": (
+        {"rho": 1, "delta": 1e-5},
+        {"rho": 0.1},
+        lambda b: _of(b.allocate(name="ana", rho=0.2)),
+    ),
     "a part of a partition": ({"epsilon": 9}, {"epsilon": 0.5}, _part_of_a_partition),
 }
 
@@ -261,12 +305,18 @@ def test_a_release_that_was_paid_in_advance_or_beside_another_part(tmp_path, how
     own = certificate["charge"][term]
     for times in (0, 2):  # nothing is what the budget itself was charged
         certificate["charge"][term] = _times(own, times)
-        assert "another one than the entry is charged with" in " ".join(_check(certificate, export).refused)
+        assert "another one than the entry is charged with" in " ".join(
+            _check(certificate, export).refused
+        )
 
 
 def test_a_file_that_cannot_be_read(tmp_path, capsys):
     (tmp_path / "no.json").write_text("[1")
-    assert dpframe_check.main([str(tmp_path / "no.json")]) == main(["check", str(tmp_path / "missing.json")]) == 2
+    assert (
+        dpframe_check.main([str(tmp_path / "no.json")])
+        == main(["check", str(tmp_path / "missing.json")])
+        == 2
+    )
 
 
 def test_the_file_runs_by_itself(files, tmp_path):
@@ -278,7 +328,9 @@ def test_the_file_runs_by_itself(files, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, "PROVED" in done.stdout, done.stderr) == (0, True, "")
     imported = {
-        line.split()[1].split(".")[0] for line in HERE.read_text().splitlines() if line.startswith(("import ", "from "))
+        line.split()[1].split(".")[0]
+        for line in HERE.read_text().splitlines()
+        if line.startswith(("import ", "from "))
     }
     assert imported <= set(sys.stdlib_module_names)
 
@@ -299,27 +351,45 @@ def test_synthetic_rows_are_unknown():
 
 
 def test_keys_whose_chance_nobody_counts_are_refused():
-    """A threshold that shares its δ with the noise has none of its own: no other composition may do that."""
+    """A threshold that shares its δ with the noise has none of its own:
+    no other composition may do that.
+    """
     certificate = _released("keys of few groups", "gaussian").certificate()
     assert certificate["composition"]["rule"] == "threshold_beside_noise"
     assert _check(_with(certificate, ("composition", "rule"), "gaussian")).verdict == "REFUSED"
 
 
-FACTS = {"scale", "epsilon", "rho", "mu_squared", "threshold", "groups", "rows", "rows_per_group", "l0", "l1", "linf"}
+FACTS = {
+    "scale",
+    "epsilon",
+    "rho",
+    "mu_squared",
+    "threshold",
+    "groups",
+    "rows",
+    "rows_per_group",
+    "l0",
+    "l1",
+    "linf",
+}
 CLAIMS = {"epsilon", "rho", "mu_squared", "l0", "l1", "linf"}
 
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.one_in(4)
 def test_certificates_with_one_number_changed(certificate, seed):
-    """Twice or half of a number is PROVED only where more is claimed, more noise is drawn, or a limit does not bind."""
+    """Twice or half of a number is PROVED only where more is claimed, more noise is
+    drawn, or a limit does not bind.
+    """
     rng, places = (
         random.Random(seed),
         [(p, v) for p, v in _places(certificate) if p[-1] in FACTS and p[0] != "questions"],
     )
     for path, value in rng.sample(places, min(len(places), 12)):
         factor = rng.choice([Fraction(1, 2), 2])
-        if value in (None, 0, "0/1") or (type(value) is int and value * factor != int(value * factor)):
+        if value in (None, 0, "0/1") or (
+            type(value) is int and value * factor != int(value * factor)
+        ):
             continue
         changed = int(value * factor) if type(value) is int else _times(value, factor)
         found = _check(_with(certificate, path, changed))

@@ -1,4 +1,6 @@
-"""10,000 certificates with one fact changed: none is PROVED, but where the framework too says that the claim holds."""
+"""10,000 certificates with one fact changed: none is PROVED, but where the framework
+too says that the claim holds.
+"""
 
 import copy
 import json
@@ -17,12 +19,42 @@ from questions import TABLE
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.long]
 CHANGES, RELEASES = 500, 23  # changes of each of so many releases
 WORDS = {  # that nothing follows from
-    *("asked", "typed", "columns", "names", "limits_from", "policies", "drawn", "versions", "people", "chosen"),
+    *(
+        "asked",
+        "typed",
+        "columns",
+        "names",
+        "limits_from",
+        "policies",
+        "drawn",
+        "versions",
+        "people",
+        "chosen",
+    ),
     *("accountant", "name", "changed", "question", "column", "certificate", "places", "by"),
 }
 OTHER = {
-    "kind": ("rows", "values", "sum", "units", "unit_sum", "distinct", "merged", "tree", "choice", "histogram"),
-    "law": ("laplace", "discrete_laplace", "gaussian", "none", "k_norm", "exponential", "permute_and_flip"),
+    "kind": (
+        "rows",
+        "values",
+        "sum",
+        "units",
+        "unit_sum",
+        "distinct",
+        "merged",
+        "tree",
+        "choice",
+        "histogram",
+    ),
+    "law": (
+        "laplace",
+        "discrete_laplace",
+        "gaussian",
+        "none",
+        "k_norm",
+        "exponential",
+        "permute_and_flip",
+    ),
     "rule": ("epsilon", "gaussian", "rho", "mu_squared", "threshold_beside_noise"),
     "step": ("rewrite", "filter", "per_unit", "concat"),
     "relation": ("add-remove", "replace"),
@@ -64,7 +96,9 @@ def holds(certificate):
     loss, delta = loss if isinstance(loss, tuple) else (loss, 0)
     charge = certificate["charge"]
     charged, slack = Fraction(charge.get("rho") or charge["epsilon"]), Fraction(charge["delta"])
-    return loss <= charged * (1 + Fraction(1, 10**12)) and delta <= slack * (1 + Fraction(1, 10**12))
+    return loss <= charged * (1 + Fraction(1, 10**12)) and delta <= slack * (
+        1 + Fraction(1, 10**12)
+    )
 
 
 def released(tmp_path, seed):
@@ -74,7 +108,9 @@ def released(tmp_path, seed):
         price, ledger = rng.choice(list(PRICES)), Ledger(tmp_path / f"{place}.sqlite")
         limit = {"rho": 1e6} if price == "rho" else {"epsilon": 1e6}
         budget = ledger.budget("study", **limit, delta=0.1)
-        frame = dp.protect(TABLE, unit="u", budget=budget, neighbors=rng.choice(["add-remove", "replace"]))
+        frame = dp.protect(
+            TABLE, unit="u", budget=budget, neighbors=rng.choice(["add-remove", "replace"])
+        )
         try:
             out = ASKED[rng.choice(list(ASKED))](frame).release(**PRICES[price])
             certificate = json.loads(json.dumps(out.certificate()))

@@ -1,4 +1,6 @@
-"""Certificates that somebody wrote by hand, whose claims are false. Each was PROVED by an earlier checker."""
+"""Certificates that somebody wrote by hand, whose claims are false.
+Each was PROVED by an earlier checker.
+"""
 
 import copy
 import json
@@ -32,7 +34,15 @@ HONEST = {
 
 
 def _total(kind="rows", name="t0", **facts):
-    return {"id": name, "question": 0, "kind": kind, "cells": 3, "fraction": 0, "sensitivity": {}, **facts}
+    return {
+        "id": name,
+        "question": 0,
+        "kind": kind,
+        "cells": 3,
+        "fraction": 0,
+        "sensitivity": {},
+        **facts,
+    }
 
 
 def _noise(name, of, scale, law="laplace", more=None, **loss):
@@ -57,7 +67,9 @@ KEYS_FOUND = {"questions": [FOUND], "charge": {"epsilon": "1/1", "delta": "1/100
 ONE_ROW = {
     "relation": "replace",
     "unit": {"rows": 1},
-    "questions": [{**QUESTION, "contribution": {"rows": 1, "exactly_one": True}, "by": [], "cells": 1}],
+    "questions": [
+        {**QUESTION, "contribution": {"rows": 1, "exactly_one": True}, "by": [], "cells": 1}
+    ],
 }
 SUM = _total("sum", "s", range=[0, 1], present=["x"], fraction=20)
 PAIR = _noise("m0", "s t0", f"{2**22 + 16}/1", more={"weight": 1}, epsilon="1/1")
@@ -96,7 +108,16 @@ ON_NIGHTS = [_noise("m0", "b", "4/1", epsilon="1/1"), _noise("m1", "c", "4/1", e
 
 
 def _quantile(scale, epsilon):
-    return [_noise("m0", "t0", scale, "permute_and_flip", {"number": 1, "rank": "1/2", "fade": 32}, epsilon=epsilon)]
+    return [
+        _noise(
+            "m0",
+            "t0",
+            scale,
+            "permute_and_flip",
+            {"number": 1, "rank": "1/2", "fade": 32},
+            epsilon=epsilon,
+        )
+    ]
 
 
 PROVED = {
@@ -142,16 +163,24 @@ FORGED = {
         [LAPLACE, _noise("m1", "t1", "6/1", epsilon="0/1")],
         charge=FREE,
     ),
-    "a negative scale": _forged([OPEN], [{**CHOSEN, "scale": "-2/1"}], questions=[FOUND], charge=KEYS_FOUND["charge"]),
+    "a negative scale": _forged(
+        [OPEN], [{**CHOSEN, "scale": "-2/1"}], questions=[FOUND], charge=KEYS_FOUND["charge"]
+    ),
     "a negative scale of a rest": _forged([ROWS], [{**LAPLACE, "rest": "-100/1"}]),
     "a negative chance": _forged(
-        [OPEN], [{**CHOSEN, "finds": {**OPTIMAL, "start": "-1/1", "delta": "0/1"}}], questions=[FOUND]
+        [OPEN],
+        [{**CHOSEN, "finds": {**OPTIMAL, "start": "-1/1", "delta": "0/1"}}],
+        questions=[FOUND],
     ),
     "an optimal rule that nobody counts": _forged(
         [ROWS], [_noise("m0", "t0", "2/1", "truncated_geometric", epsilon="1/1")]
     ),
-    "an optimal rule for a threshold": _forged([OPEN], [{**LAPLACE, "finds": OPTIMAL}], **KEYS_FOUND),
-    "one rule for two questions": _forged([OPEN], [CHOSEN], **{**KEYS_FOUND, "questions": [FOUND, FOUND]}),
+    "an optimal rule for a threshold": _forged(
+        [OPEN], [{**LAPLACE, "finds": OPTIMAL}], **KEYS_FOUND
+    ),
+    "one rule for two questions": _forged(
+        [OPEN], [CHOSEN], **{**KEYS_FOUND, "questions": [FOUND, FOUND]}
+    ),
     "two rules for one question": _forged([OPEN], [CHOSEN, {**CHOSEN, "id": "m1"}], **KEYS_FOUND),
     "keys by a total of another question": _forged(
         [_total(cells=None, question=1)],
@@ -160,24 +189,38 @@ FORGED = {
         charge={"epsilon": "1/1", "delta": "1/100000"},
     ),
     "no noise on an interaction": _forged(
-        [_total("interaction", levels=[2, 2], cells=4)], [_noise("m0", "t0", "1/1", "none", epsilon="0/1")]
+        [_total("interaction", levels=[2, 2], cells=4)],
+        [_noise("m0", "t0", "1/1", "none", epsilon="0/1")],
     ),
     "laplace noise on an interaction": _forged(
-        [_total("interaction", levels=[2, 2], cells=4)], [_noise("m0", "t0", "1/100", epsilon="0/1")]
+        [_total("interaction", levels=[2, 2], cells=4)],
+        [_noise("m0", "t0", "1/100", epsilon="0/1")],
     ),
     "an interaction merged and shown": _forged(
         [_total("interaction", levels=[2, 2], cells=4), _total("merged", "t1", of="t0", cells=1)],
         [_noise("m0", "t0", "10/1", "gaussian", rho="1/1")],
         **IN_RHO,
     ),
-    "levels of what has none": _forged([_total(levels=[3], cells=1)], [_noise("m0", "t0", "1/1", epsilon="1/1")]),
-    "a root with one leaf": _forged([_total(leaves=1, cells=1)], [_noise("m0", "t0", "1/1", epsilon="2/1")]),
-    "exactly one row, and different values": _forged(
-        [_total("distinct", cells=1, one_row=True, column="x", nullable=False)], [], **ONE_ROW, charge=FREE
+    "levels of what has none": _forged(
+        [_total(levels=[3], cells=1)], [_noise("m0", "t0", "1/1", epsilon="1/1")]
     ),
-    "exactly one row, in a tree": _forged([_total("tree", cells=1, one_row=True)], [], **ONE_ROW, charge=FREE),
+    "a root with one leaf": _forged(
+        [_total(leaves=1, cells=1)], [_noise("m0", "t0", "1/1", epsilon="2/1")]
+    ),
+    "exactly one row, and different values": _forged(
+        [_total("distinct", cells=1, one_row=True, column="x", nullable=False)],
+        [],
+        **ONE_ROW,
+        charge=FREE,
+    ),
+    "exactly one row, in a tree": _forged(
+        [_total("tree", cells=1, one_row=True)], [], **ONE_ROW, charge=FREE
+    ),
     "exactly one value, which may be missing": _forged(
-        [_total("values", cells=1, range=[0, 1], one_row=True, column="x")], [], **ONE_ROW, charge=FREE
+        [_total("values", cells=1, range=[0, 1], one_row=True, column="x")],
+        [],
+        **ONE_ROW,
+        charge=FREE,
     ),
     "a pair that is no pair": _forged([ROWS, SUM], [{**PAIR, "of": ["t0", "s"]}]),
     "a pair of two groupings": _forged(
@@ -197,19 +240,45 @@ FORGED = {
     ),
     "keys of a second question, whose chance nobody counts": _forged(
         [OPEN, {**OPEN, "id": "t1", "question": 1}],
-        [NORMAL, _noise("m1", "t1", "2/1", more={"finds": {**THRESHOLD["finds"], "threshold": 1}}, epsilon="1/1")],
+        [
+            NORMAL,
+            _noise(
+                "m1",
+                "t1",
+                "2/1",
+                more={"finds": {**THRESHOLD["finds"], "threshold": 1}},
+                epsilon="1/1",
+            ),
+        ],
         **{**BESIDE, "questions": [FOUND, FOUND], "charge": {"epsilon": "2/1", "delta": "1/1000"}},
     ),
     "rounds of what is no weight of keys": _forged(
         [{**OPEN, "one": 1, "most": 1}],
-        [_noise("m0", "t0", "100/1", "gaussian_rounds", {"thresholds": [800], "finds": FINDS}, rho="1/4")],
+        [
+            _noise(
+                "m0",
+                "t0",
+                "100/1",
+                "gaussian_rounds",
+                {"thresholds": [800], "finds": FINDS},
+                rho="1/4",
+            )
+        ],
         questions=[{**FOUND, "limits": {"groups": 2, "rows_per_group": 50, "rows": None}}],
         composition={"rule": "rho"},
         charge={"rho": "1/4", "delta": FINDS["delta"]},
     ),
     "leaves of groups that are found": _forged(
         [_total(cells=1, leaves=1)],
-        [_noise("m0", "t0", "3/1", more={"finds": {"least": 0, "delta": "1/1000", "threshold": 100}}, epsilon="1/1")],
+        [
+            _noise(
+                "m0",
+                "t0",
+                "3/1",
+                more={"finds": {"least": 0, "delta": "1/1000", "threshold": 100}},
+                epsilon="1/1",
+            )
+        ],
         questions=[{**FOUND, "limits": {"groups": 2, "rows_per_group": 3, "rows": None}}],
         charge={"epsilon": "1/1", "delta": "1/1000"},
     ),
@@ -221,10 +290,12 @@ FORGED = {
         ],
     ),
     "a sum of rounded numbers that do not count as such": _forged(
-        [_total("sum", "s", shift=1, range=[0, 1], fraction=10)], [_noise("m0", "s", "2048/1", epsilon="1/1")]
+        [_total("sum", "s", shift=1, range=[0, 1], fraction=10)],
+        [_noise("m0", "s", "2048/1", epsilon="1/1")],
     ),
     "a small weight of an interaction": _forged(
-        [_total("interaction", levels=[2, 2], cells=4, one=1, most=1)], [_noise("m0", "t0", "4/1", epsilon="1/1")]
+        [_total("interaction", levels=[2, 2], cells=4, one=1, most=1)],
+        [_noise("m0", "t0", "4/1", epsilon="1/1")],
     ),
     "an order beside a δ that nobody counts": _forged(
         [OPEN],
@@ -234,7 +305,15 @@ FORGED = {
     "a rule whose parts are missing": _forged([ROWS], [LAPLACE], composition={"rule": "gaussian"}),
     "a part of δ below 0 pays for keys": _forged(
         [OPEN],
-        [_noise("m0", "t0", "2/1", more={"finds": {**FINDS, "delta": "1/2", "threshold": 3}}, rho="1/1")],
+        [
+            _noise(
+                "m0",
+                "t0",
+                "2/1",
+                more={"finds": {**FINDS, "delta": "1/2", "threshold": 3}},
+                rho="1/1",
+            )
+        ],
         questions=[FOUND],
         composition={"rule": "rho", "delta": "-1/2"},
         charge={"rho": "1/1", "delta": "0/1"},
@@ -247,27 +326,45 @@ FORGED = {
     ),
     "a square below 0 pays for another": _forged(
         [ROWS, _total("sum", "s", range=[0, 0])],
-        [_noise("m0", "t0", "1/10", "gaussian"), _noise("m1", "s", "1/1", "none", mu_squared="-100000/1")],
+        [
+            _noise("m0", "t0", "1/10", "gaussian"),
+            _noise("m1", "s", "1/1", "none", mu_squared="-100000/1"),
+        ],
         composition={"rule": "mu_squared"},
         charge={"rho": "0/1", "delta": "0/1"},
     ),
     "a factor of a negative scale": _forged(
         [
             ROWS,
-            {**PRODUCTS, "range": [0, 1000], "factor": {**PRODUCTS["factor"], "scale": "-100/1"}, "sensitivity": {}},
+            {
+                **PRODUCTS,
+                "range": [0, 1000],
+                "factor": {**PRODUCTS["factor"], "scale": "-100/1"},
+                "sensitivity": {},
+            },
         ],
         [_noise("m0", "t0", "1/100", epsilon="200/1"), _noise("m1", "p", "3/1")],
         charge=FREE,
     ),
     "rounds of keys with a least number": _forged(
         [KEYS],
-        [_noise("m0", "t0", "1000/1", "gaussian_rounds", {"thresholds": [8000], "finds": {**FINDS, "least": 9000}})],
+        [
+            _noise(
+                "m0",
+                "t0",
+                "1000/1",
+                "gaussian_rounds",
+                {"thresholds": [8000], "finds": {**FINDS, "least": 9000}},
+            )
+        ],
         questions=[FOUND],
         composition={"rule": "rho"},
         charge={"rho": "1/2", "delta": FINDS["delta"]},
     ),
     "a rest beside noise that groups share": _forged(
-        [ROWS], [_noise("m0", "t0", "10/1", "gaussian", {"common": "1/1", "rest": "1/1000000"})], **IN_RHO
+        [ROWS],
+        [_noise("m0", "t0", "10/1", "gaussian", {"common": "1/1", "rest": "1/1000000"})],
+        **IN_RHO,
     ),
     "a number of rows in other units than its values": _forged(
         [
@@ -282,7 +379,13 @@ FORGED = {
     "a histogram beside a threshold on few groups": _forged(
         [_total("units", cells=None), _total("histogram", "h", cells=1, most=1)],
         [
-            _noise("m0", "t0", "40/1", "gaussian", {"finds": {"least": 0, "delta": None, "threshold": 122}}),
+            _noise(
+                "m0",
+                "t0",
+                "40/1",
+                "gaussian",
+                {"finds": {"least": 0, "delta": None, "threshold": 122}},
+            ),
             _noise("m1", "h", "5/2", "gaussian"),
         ],
         questions=[{**FOUND, "limits": {"groups": 1, "rows_per_group": 1, "rows": 1}}],
@@ -336,7 +439,9 @@ FORGED = {
     ),
     "limits of a column that are not there": _forged([{**ROWS, "own_limits": 0}], [LAPLACE]),
     "limits of a column, from the end": _forged(
-        [{**ROWS, "own_limits": -1}], [LAPLACE], questions=[{**QUESTION, "own_limits": [{"limits": LIMITS}]}]
+        [{**ROWS, "own_limits": -1}],
+        [LAPLACE],
+        questions=[{**QUESTION, "own_limits": [{"limits": LIMITS}]}],
     ),
     "limits of a column that it does not keep": _forged(
         [ROWS],
@@ -344,7 +449,9 @@ FORGED = {
         questions=[{**QUESTION, "own_limits": [{"limits": {**LIMITS, "groups": 1}}]}],
     ),
     "products without a factor": _forged([ROWS, {**PRODUCTS, "factor": None}], ON_BOTH),
-    "products with a sum of their own": _forged([ROWS, {**PRODUCTS, "factor": None, "most": 6}], ON_BOTH),
+    "products with a sum of their own": _forged(
+        [ROWS, {**PRODUCTS, "factor": None, "most": 6}], ON_BOTH
+    ),
     "products with a factor of other rows": _forged(
         [{**ROWS, "own_limits": 0}, PRODUCTS],
         ON_BOTH,
@@ -354,34 +461,57 @@ FORGED = {
         [ROWS, {**PRODUCTS, "factor": {**PRODUCTS["factor"], "times": -3}}], ON_BOTH
     ),
     "products with a factor that is no number of rows": _forged(
-        [_total("units"), PRODUCTS], ON_BOTH, questions=[{**QUESTION, "limits": {**LIMITS, "rows_per_group": 2}}]
+        [_total("units"), PRODUCTS],
+        ON_BOTH,
+        questions=[{**QUESTION, "limits": {**LIMITS, "rows_per_group": 2}}],
     ),
     "products with groups before that are not there": _forged(
-        [_total("unit_products", before=3, range=[-1, 1])], [_noise("m0", "t0", "1/1", epsilon="1/1")]
+        [_total("unit_products", before=3, range=[-1, 1])],
+        [_noise("m0", "t0", "1/1", epsilon="1/1")],
     ),
     "nights of one time, twice": _forged([*NIGHTS[:2], {**NIGHTS[2], "span": [5, 12]}], ON_NIGHTS),
     "nights of no time": _forged([*NIGHTS[:2], {**NIGHTS[2], "span": [12, 9]}], ON_NIGHTS),
     "nights of less than a night": _forged(
-        [ROWS, {**NIGHTS[1], "bought": ["2/1", "1/1", "1/1", "1/1"], "sensitivity": {}}], ON_NIGHTS[:1]
+        [ROWS, {**NIGHTS[1], "bought": ["2/1", "1/1", "1/1", "1/1"], "sensitivity": {}}],
+        ON_NIGHTS[:1],
     ),
     "a night of larger numbers than was bought": _forged(
-        [{**SUM, "id": "t0", "range": [0, 2]}, {**NIGHTS[1], "bought": ["2/1", "4/1", "1/1", "2/1"]}], ON_NIGHTS[:1]
+        [
+            {**SUM, "id": "t0", "range": [0, 2]},
+            {**NIGHTS[1], "bought": ["2/1", "4/1", "1/1", "2/1"]},
+        ],
+        ON_NIGHTS[:1],
     ),
-    "nights in fewer periods than they have": _forged([ROWS, {**NIGHTS[1], "periods": 9}], ON_NIGHTS[:1]),
+    "nights in fewer periods than they have": _forged(
+        [ROWS, {**NIGHTS[1], "periods": 9}], ON_NIGHTS[:1]
+    ),
     "nights of one entry": _forged(
-        [ROWS, {**NIGHTS[1], "cells": 1, "sensitivity": {"l1": "1/1"}}], [_noise("m0", "b", "1/1", epsilon="1/1")]
+        [ROWS, {**NIGHTS[1], "cells": 1, "sensitivity": {"l1": "1/1"}}],
+        [_noise("m0", "b", "1/1", epsilon="1/1")],
     ),
     "weighted nights of one entry": _forged(
-        [ROWS, {**NIGHTS[1], "size": 2, "weights": [2, 1], "cells": 1, "sensitivity": {"l1": "3/1"}}],
+        [
+            ROWS,
+            {**NIGHTS[1], "size": 2, "weights": [2, 1], "cells": 1, "sensitivity": {"l1": "3/1"}},
+        ],
         [_noise("m0", "b", "3/1", epsilon="1/1")],
     ),
     "a tree of one block": _forged(
         [_total("tree", cells=1, sensitivity={"l1": "1/1"})],
         [_noise("m0", "t0", "1/1", epsilon="1/1")],
         relation="replace",
-        questions=[{**QUESTION, "by": [], "cells": 1, "limits": {"groups": 1, "rows_per_group": 1, "rows": 1}}],
+        questions=[
+            {
+                **QUESTION,
+                "by": [],
+                "cells": 1,
+                "limits": {"groups": 1, "rows_per_group": 1, "rows": 1},
+            }
+        ],
     ),
-    "a night beside its blocks": _forged(NIGHTS, [*ON_NIGHTS, _noise("m2", "t0", "9/1", epsilon="2/9")]),
+    "a night beside its blocks": _forged(
+        NIGHTS, [*ON_NIGHTS, _noise("m2", "t0", "9/1", epsilon="2/9")]
+    ),
 }
 
 
@@ -417,7 +547,9 @@ FORGED |= {  # with several facts changed at once
         composition={"rule": "rho"},
         charge={"rho": "0/1", "delta": "0/1"},
     ),
-    "an interaction in no groups": _forged([_total("interaction", levels=[2, 2], cells=4)], [], **NO_GROUPS),
+    "an interaction in no groups": _forged(
+        [_total("interaction", levels=[2, 2], cells=4)], [], **NO_GROUPS
+    ),
     "a tree in no groups": _forged([_total("tree", cells=None)], [], **NO_GROUPS),
     "parts of a series with other numbers of periods": _forged(
         [ROWS, NIGHTS[1], {**NIGHTS[2], "periods": 1, "sensitivity": {}}],
@@ -428,7 +560,8 @@ FORGED |= {  # with several facts changed at once
         [_noise("m0", "b", "8/1", epsilon="1/2"), _noise("m1", "c", "4/1", epsilon="1/2")],
     ),
     "nights without weights": _forged(
-        [ROWS, {**NIGHTS[1], "size": 2, "weights": [], "sensitivity": {}}], [_noise("m0", "b", "1/9", epsilon="0/1")]
+        [ROWS, {**NIGHTS[1], "size": 2, "weights": [], "sensitivity": {}}],
+        [_noise("m0", "b", "1/9", epsilon="0/1")],
     ),
     "nights whose weights rise": _forged(
         [ROWS, {**NIGHTS[1], "size": 2, "periods": 1, "weights": [1, 9], "sensitivity": {}}],
@@ -443,16 +576,24 @@ FORGED |= {  # with several facts changed at once
         **IN_ONE,
     ),
     "noise that groups share, on rounded sums": _forged(
-        [SHIFTED], [_noise("m0", "s", "100/1", "gaussian", {"common": "1000/1"}, rho="1/1")], **IN_RHO
+        [SHIFTED],
+        [_noise("m0", "s", "100/1", "gaussian", {"common": "1000/1"}, rho="1/1")],
+        **IN_RHO,
     ),
     "a pair of a rounded sum and missing values": _forged(
-        [{**ROWS, "fraction": 4}, {**SHIFTED, "present": ["x"]}, _total("values", "v", fraction=4, present=["x"])],
+        [
+            {**ROWS, "fraction": 4},
+            {**SHIFTED, "present": ["x"]},
+            _total("values", "v", fraction=4, present=["x"]),
+        ],
         [_noise("m0", "s v t0", "72/1", more={"weight": 1, "missing": "36/1"}, epsilon="1/1")],
     ),
     "noise that groups share, on numbers of both signs": _forged(
         [SIGNED], [_noise("m0", "s", "1/1", "gaussian", {"common": "1000/1"}, rho="3/5")], **IN_RHO
     ),
-    "one noise for numbers of both signs": _forged([SIGNED], [_noise("m0", "s", "1/1", "k_norm", epsilon="1/1")]),
+    "one noise for numbers of both signs": _forged(
+        [SIGNED], [_noise("m0", "s", "1/1", "k_norm", epsilon="1/1")]
+    ),
     "one window for numbers of both signs": _forged(
         [SIGNED], [_noise("m0", "s", "2/1", "window", {"factors": [1]}, epsilon="1/1")]
     ),
@@ -462,7 +603,12 @@ FORGED |= {  # with several facts changed at once
         **{**KEYS_FOUND, "charge": {"epsilon": "2/1", "delta": "1/1000000"}},
     ),
     "a quantile whose public rows never fade": _forged(
-        [_total("choice")], [_noise("m0", "t0", "2/1", "permute_and_flip", {"number": 1, "rank": "1/2"}, epsilon="1/1")]
+        [_total("choice")],
+        [
+            _noise(
+                "m0", "t0", "2/1", "permute_and_flip", {"number": 1, "rank": "1/2"}, epsilon="1/1"
+            )
+        ],
     ),
     "a choice by numbers of rows": _forged(
         [ROWS],
@@ -478,28 +624,61 @@ FORGED |= {  # with several facts changed at once
     "fewer choices than none pay for another": _forged(
         [_total("choice"), _total("choice", "t1")],
         [
-            _noise("m0", "t0", "1/1", "permute_and_flip", {"number": 2, "rank": None}, epsilon="4/1"),
-            _noise("m1", "t1", "1/1", "permute_and_flip", {"number": -2, "rank": None}, epsilon="-4/1"),
+            _noise(
+                "m0", "t0", "1/1", "permute_and_flip", {"number": 2, "rank": None}, epsilon="4/1"
+            ),
+            _noise(
+                "m1", "t1", "1/1", "permute_and_flip", {"number": -2, "rank": None}, epsilon="-4/1"
+            ),
         ],
         charge=FREE,
     ),
     "keys by groups of stricter limits": _forged(
         [{**OPEN, "own_limits": 0}],
-        [_noise("m0", "t0", "1/1", more={"finds": {"least": 0, "delta": "1/1000", "threshold": 9}}, epsilon="1/1")],
-        questions=[{**FOUND, "limits": dict.fromkeys(LIMITS, 99), "own_limits": [{"limits": {**LIMITS, "groups": 1}}]}],
+        [
+            _noise(
+                "m0",
+                "t0",
+                "1/1",
+                more={"finds": {"least": 0, "delta": "1/1000", "threshold": 9}},
+                epsilon="1/1",
+            )
+        ],
+        questions=[
+            {
+                **FOUND,
+                "limits": dict.fromkeys(LIMITS, 99),
+                "own_limits": [{"limits": {**LIMITS, "groups": 1}}],
+            }
+        ],
         charge={"epsilon": "1/1", "delta": "1/1000"},
     ),
     "keys by different values, some of which are missing": _forged(
         [_total("distinct", cells=None)],
-        [_noise("m0", "t0", "99/1", more={"finds": {"least": 0, "delta": "39/100", "threshold": 99}}, epsilon="2/99")],
+        [
+            _noise(
+                "m0",
+                "t0",
+                "99/1",
+                more={"finds": {"least": 0, "delta": "39/100", "threshold": 99}},
+                epsilon="2/99",
+            )
+        ],
         questions=[{**FOUND, "limits": {"groups": 2, "rows_per_group": 2, "rows": 2}}],
         charge={"epsilon": "1/1", "delta": "39/100"},
     ),
     "exactly one row where units may have more": _forged(
-        [_total(cells=1, one_row=True)], [], relation="replace", questions=[{**_of(1), "by": []}], charge=FREE
+        [_total(cells=1, one_row=True)],
+        [],
+        relation="replace",
+        questions=[{**_of(1), "by": []}],
+        charge=FREE,
     ),
     "exactly one row that may be missing": _forged(
-        [_total("sum", cells=1, range=[9, 9], one_row=True, nullable=True)], [], **ONE_ROW, charge=FREE
+        [_total("sum", cells=1, range=[9, 9], one_row=True, nullable=True)],
+        [],
+        **ONE_ROW,
+        charge=FREE,
     ),
     "windows on other rows": _forged(
         [_total(own_limits=0), {**SUM, "range": [0, 1]}],
@@ -525,7 +704,10 @@ FORGED |= {  # with several facts changed at once
         relation="replace",
     ),
     "two entries of one unit in a merged tree": _forged(
-        [_total("tree", cells=None), _total("merged", "m", of="t0", cells=9, sensitivity={"l0": 1})],
+        [
+            _total("tree", cells=None),
+            _total("merged", "m", of="t0", cells=9, sensitivity={"l0": 1}),
+        ],
         [_noise("m0", "t0", "10/1", epsilon="1/2"), _noise("m1", "m", "10/1", epsilon="1/2")],
         questions=[_of(3, groups=1, rows_per_group=5, rows=5)],
     ),
@@ -534,10 +716,14 @@ FORGED |= {  # with several facts changed at once
         [{**SUM, "range": [1, -1]}], [_noise("m0", "s", "2/1", epsilon="0/1")], charge=FREE
     ),
     "a window of numbers of rows that are said to be 0": _forged(
-        [{**ROWS, "range": [0, 0]}], [_noise("m0", "t0", "1/9", "window", {"factors": [1]}, epsilon="0/1")], charge=FREE
+        [{**ROWS, "range": [0, 0]}],
+        [_noise("m0", "t0", "1/9", "window", {"factors": [1]}, epsilon="0/1")],
+        charge=FREE,
     ),
     "no unit": _forged([ROWS], [LAPLACE], unit={"columns": None}),
-    "a sum without its range": _forged([{k: v for k, v in SUM.items() if k != "range"}], [], charge=FREE),
+    "a sum without its range": _forged(
+        [{k: v for k, v in SUM.items() if k != "range"}], [], charge=FREE
+    ),
 }
 # What a chain takes as it stands: claims of sensitivities, and what follows from steps.
 ALONE = {
@@ -592,10 +778,14 @@ def _with_limits(certificate):
         own = dict(question["limits"])
         if total.get("own_limits") in range(len(question["own_limits"])):
             own = question["own_limits"][total["own_limits"]]["limits"]
-        rows = min(x for x in (own["rows"], question["contribution"]["rows"], 10**9) if x is not None)
+        rows = min(
+            x for x in (own["rows"], question["contribution"]["rows"], 10**9) if x is not None
+        )
         groups = min(x for x in (own["groups"], rows, question["cells"]) if x is not None)
         each = min(own["rows_per_group"], rows)
-        total.setdefault("limits", {"groups": groups, "rows_per_group": each, "rows": min(rows, groups * each)})
+        total.setdefault(
+            "limits", {"groups": groups, "rows_per_group": each, "rows": min(rows, groups * each)}
+        )
         total.setdefault("range", [1, 1] if total["kind"] == "rows" else [0, 1])
     return made
 
@@ -612,7 +802,8 @@ def _holds(certificate):
     return loss <= charged * more and delta <= Fraction(charge["delta"]) * more
 
 
-NO_CHAIN = {"exactly one row", "limits of a column", "nights"}  # of which some have limits that are none, or no noise
+# of which some have limits that are none, or no noise
+NO_CHAIN = {"exactly one row", "limits of a column", "nights"}
 
 
 @pytest.mark.parametrize("name", sorted(PROVED.keys() - NO_CHAIN))
@@ -635,26 +826,56 @@ HUGE = {
     ),
     "a loss": _forged(
         [ROWS],
-        [_noise("m0", "t0", f"1/{10**30}", epsilon=f"{10**31}/1", rho=f"{10**31}/1", mu_squared=f"{10**32}/1")],
+        [
+            _noise(
+                "m0",
+                "t0",
+                f"1/{10**30}",
+                epsilon=f"{10**31}/1",
+                rho=f"{10**31}/1",
+                mu_squared=f"{10**32}/1",
+            )
+        ],
         charge={"epsilon": f"{10**31}/1", "delta": "0/1"},
     ),
-    "levels of an interaction": _forged([_total("interaction", levels=[10**100 + i for i in range(10**4)])], []),
+    "levels of an interaction": _forged(
+        [_total("interaction", levels=[10**100 + i for i in range(10**4)])], []
+    ),
     "weights of nights": _forged(
-        [ROWS, {**NIGHTS[1], "size": 3000, "periods": 3000, "weights": [*range(3000, 0, -1)]}], ON_NIGHTS[:1]
+        [ROWS, {**NIGHTS[1], "size": 3000, "periods": 3000, "weights": [*range(3000, 0, -1)]}],
+        ON_NIGHTS[:1],
     ),
     "public rows": _forged(
         [ROWS],
         [LAPLACE],
         unit={"rows": 1},
-        questions=[{**QUESTION, "steps": [{"step": "source"}, *[{**PUBLIC, "most": 10**500}] * 300]}],
+        questions=[
+            {**QUESTION, "steps": [{"step": "source"}, *[{**PUBLIC, "most": 10**500}] * 300]}
+        ],
     ),
     "scales of many mechanisms": _forged(
-        [ROWS], [{**LAPLACE, "id": f"m{i}", "scale": f"{10**500 + i}/{10**500 - 2 * i - 1}"} for i in range(1000)]
+        [ROWS],
+        [
+            {**LAPLACE, "id": f"m{i}", "scale": f"{10**500 + i}/{10**500 - 2 * i - 1}"}
+            for i in range(1000)
+        ],
     ),
     "a threshold beside noise": _forged(
         [OPEN],
-        [_noise("m0", "t0", "20/1", "gaussian", {"finds": {**THRESHOLD["finds"], "threshold": 10**9}})],
-        **{**BESIDE, "questions": [_of(None, groups=200)], "charge": {"epsilon": "1/2", "delta": "1/1000"}},
+        [
+            _noise(
+                "m0",
+                "t0",
+                "20/1",
+                "gaussian",
+                {"finds": {**THRESHOLD["finds"], "threshold": 10**9}},
+            )
+        ],
+        **{
+            **BESIDE,
+            "questions": [_of(None, groups=200)],
+            "charge": {"epsilon": "1/2", "delta": "1/1000"},
+        },
     ),
     "full groups": _forged(
         [ROWS],
@@ -664,7 +885,15 @@ HUGE = {
     ),
     "rounds": _forged(
         [KEYS],
-        [_noise("m0", "t0", "1000/1", "gaussian_rounds", {"thresholds": [9000] * 10**5, "finds": FINDS})],
+        [
+            _noise(
+                "m0",
+                "t0",
+                "1000/1",
+                "gaussian_rounds",
+                {"thresholds": [9000] * 10**5, "finds": FINDS},
+            )
+        ],
         questions=[FOUND],
         composition={"rule": "rho"},
         charge={"rho": "1/2", "delta": FINDS["delta"]},
@@ -711,7 +940,10 @@ def test_a_tiny_chance_is_shown():
     """Its fraction has more digits than Python writes."""
     keys = {**KEYS_FOUND, "charge": {"epsilon": "1/1", "delta": "1/1000000"}}
     finds = {"finds": {**FINDS, "threshold": 20_000}}
-    assert _verdict(_forged([OPEN], [_noise("m0", "t0", "2/1", more=finds, epsilon="1/1")], **keys)) == "PROVED"
+    assert (
+        _verdict(_forged([OPEN], [_noise("m0", "t0", "2/1", more=finds, epsilon="1/1")], **keys))
+        == "PROVED"
+    )
 
 
 def test_a_ledger_of_nothing_is_no_ledger(tmp_path):
@@ -723,6 +955,8 @@ def test_a_ledger_of_nothing_is_no_ledger(tmp_path):
 
 def test_numbers_that_are_none_are_refused(tmp_path):
     for word in ("NaN", "Infinity", "-Infinity"):
-        text = json.dumps(PROVED["one total"]).replace('"rows_per_group": 1', f'"rows_per_group": {word}')
+        text = json.dumps(PROVED["one total"]).replace(
+            '"rows_per_group": 1', f'"rows_per_group": {word}'
+        )
         (tmp_path / "a.json").write_text(text)
         assert check.main([str(tmp_path / "a.json")]) == 1

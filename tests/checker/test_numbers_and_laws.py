@@ -1,4 +1,6 @@
-"""The checker's bounds lie beyond the numbers of ball arithmetic; its laws hold against densities added up here."""
+"""The checker's bounds lie beyond the numbers of ball arithmetic;
+its laws hold against densities added up here.
+"""
 
 import itertools
 import math
@@ -23,11 +25,20 @@ def _some(top, bottoms, n, low=0):
 
 
 NUMBERS = {
-    "exp": (check.exp, lambda x: x.exp(), [*_some(10**5, [7, 999, 10**6], 20, -(10**5)), Fraction(0), Fraction(1)]),
+    "exp": (
+        check.exp,
+        lambda x: x.exp(),
+        [*_some(10**5, [7, 999, 10**6], 20, -(10**5)), Fraction(0), Fraction(1)],
+    ),
     "log": (
         check.log,
         lambda x: x.log(),
-        [*_some(10**9, [7, 999, 10**12], 20, 1), Fraction(1), Fraction(1, 10**400), Fraction(10**350)],
+        [
+            *_some(10**9, [7, 999, 10**12], 20, 1),
+            Fraction(1),
+            Fraction(1, 10**400),
+            Fraction(10**350),
+        ],
     ),
     "root": (
         check.root,
@@ -37,7 +48,13 @@ NUMBERS = {
     "normal_tail": (
         check.normal_tail,
         lambda x: (x / arb(2).sqrt()).erfc() / 2,
-        [*_some(10**4, [900, 1234, 10**4], 20, -(10**4)), Fraction(0), Fraction(3), Fraction(299, 100), Fraction(300)],
+        [
+            *_some(10**4, [900, 1234, 10**4], 20, -(10**4)),
+            Fraction(0),
+            Fraction(3),
+            Fraction(299, 100),
+            Fraction(300),
+        ],
     ),
 }
 
@@ -62,7 +79,9 @@ def _normal_above(x):
 
 def _delta(mu_squared, epsilon):
     mu, epsilon = _ball(mu_squared).sqrt(), _ball(epsilon)
-    return _normal_above(epsilon / mu - mu / 2) - epsilon.exp() * _normal_above(epsilon / mu + mu / 2)
+    return _normal_above(epsilon / mu - mu / 2) - epsilon.exp() * _normal_above(
+        epsilon / mu + mu / 2
+    )
 
 
 def _rho(epsilon, law):
@@ -84,8 +103,16 @@ def _tail(law, scale, least):
 
 
 LAWS = {
-    "normal delta": (check.normal_delta, _delta, [_some(400, [7, 30, 99], 30, 1), _some(900, [70, 99], 30, 1)]),
-    "rho": (lambda *x: check.pure(*x)["rho"], _rho, [_some(400, [7, 99], 30, 1), ["laplace", "permute_and_flip"] * 15]),
+    "normal delta": (
+        check.normal_delta,
+        _delta,
+        [_some(400, [7, 30, 99], 30, 1), _some(900, [70, 99], 30, 1)],
+    ),
+    "rho": (
+        lambda *x: check.pure(*x)["rho"],
+        _rho,
+        [_some(400, [7, 99], 30, 1), ["laplace", "permute_and_flip"] * 15],
+    ),
     "epsilon": (
         check.rho_to_epsilon,
         _epsilon_of_rho,
@@ -147,7 +174,9 @@ def test_delta_of_normal_noise_is_the_distance_of_the_densities(mu, epsilon):
     assert float(check.normal_delta(mu * mu, epsilon)) == pytest.approx(distance, rel=1e-6)
 
 
-@pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1, 2), Fraction(1), Fraction(3), Fraction(8)])
+@pytest.mark.parametrize(
+    "epsilon", [Fraction(1, 100), Fraction(1, 2), Fraction(1), Fraction(3), Fraction(8)]
+)
 def test_rho_bounds_every_renyi_divergence(epsilon):
     e, z = float(epsilon), np.linspace(-60, 60, 1_200_001)
     flip = np.array([0, e]) - math.log(1 + math.exp(e))
@@ -170,9 +199,12 @@ def test_gaussian_privacy_of_pure_privacy_is_just_enough(epsilon):
         low, high = (low, middle) if check.pure_is_gaussian(epsilon, middle) else (middle, high)
     corner = 1 / (1 + math.exp(float(epsilon)))
     assert _normal_upper(math.sqrt(float(high)) / 2) == pytest.approx(corner, rel=1e-5)
-    if epsilon < 10:  # no test tells randomized response better than the normal pair does, at any ε' below ε
+    # no test tells randomized response better than the normal pair does, at any ε' below ε
+    if epsilon < 10:
         for part in (Fraction(0), epsilon / 3, epsilon * Fraction(9, 10)):
-            response = (math.exp(float(epsilon)) - math.exp(float(part))) / (1 + math.exp(float(epsilon)))
+            response = (math.exp(float(epsilon)) - math.exp(float(part))) / (
+                1 + math.exp(float(epsilon))
+            )
             assert response <= float(check.normal_delta(high, part)) + 1e-12
 
 
@@ -203,7 +235,9 @@ def test_epsilon_of_rho_is_no_less_than_that_of_normal_noise(rho, delta):
 
 
 def _flips(scores, scale):
-    """Exact probabilities of permute-and-flip: candidates in random order, each is taken with e^(score - best)."""
+    """Exact probabilities of permute-and-flip: candidates in random order, each
+    is taken with e^(score - best).
+    """
     chances, best = [Fraction(0)] * len(scores), max(scores)
     for order in itertools.permutations(range(len(scores))):
         left = 1.0
@@ -251,7 +285,10 @@ def test_choices_cost_what_is_said_on_all_small_tables(rank, fade):
     for counts in itertools.product(range(4), repeat=3):
         for place in range(3):
             more = [n + (i == place) for i, n in enumerate(counts)]
-            one, other = ([_score(c, i, rank, fade if rank else None) for i in range(3)] for c in (counts, more))
+            one, other = (
+                [_score(c, i, rank, fade if rank else None) for i in range(3)]
+                for c in (counts, more)
+            )
             for p, q in zip(_flips(one, float(scale)), _flips(other, float(scale)), strict=True):
                 worst = max(worst, abs(math.log(p / q)))
             p, q = (np.array(_exponential(scores, float(scale))) for scores in (one, other))

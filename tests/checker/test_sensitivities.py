@@ -1,4 +1,6 @@
-"""The checker's sensitivities and costs of mechanisms, held against every small unit and every pair of them."""
+"""The checker's sensitivities and costs of mechanisms, held against every
+small unit and every pair of them.
+"""
 
 import itertools
 import math
@@ -21,24 +23,36 @@ def _split(groups, each, rows, cells):
 
 
 def _sums(limits, cells, low, high, missing):
-    """Every vector of sums of one unit, whose rows add `low` to `high` each, or nothing if they may be missing."""
+    """Every vector of sums of one unit, whose rows add `low` to `high` each, or
+    nothing if they may be missing.
+    """
     for counts in _split(*limits, cells):
         reached = [
-            range(min(n * low, 0) if missing else n * low, (max(n * high, 0) if missing else n * high) + 1)
+            range(
+                min(n * low, 0) if missing else n * low,
+                (max(n * high, 0) if missing else n * high) + 1,
+            )
             for n in counts
         ]
         yield from itertools.product(*reached)
 
 
 def _moves(vectors, replace):
-    """Moves of a total between neighbours: a unit's own vector, or the difference of two units' vectors."""
+    """Moves of a total between neighbours: a unit's own vector, or the
+    difference of two units' vectors.
+    """
     own = np.array(sorted(set(vectors)))
     return (own[:, None, :] - own[None, :, :]).reshape(-1, own.shape[1]) if replace else own
 
 
 def _measured(moves):
     sizes = np.abs(moves)
-    return (int((sizes > 0).sum(1).max()), int(sizes.sum(1).max()), int((sizes**2).sum(1).max()), int(sizes.max()))
+    return (
+        int((sizes > 0).sum(1).max()),
+        int(sizes.sum(1).max()),
+        int((sizes**2).sum(1).max()),
+        int(sizes.max()),
+    )
 
 
 def _total(kind, cells, **facts):
@@ -75,20 +89,31 @@ def test_sums_of_rows_move_no_further_and_as_far(limits, low, high, cells, repla
 @pytest.mark.parametrize(("groups", "low", "high"), [(1, -1, 2), (2, 0, 2), (2, -2, 1)])
 def test_one_number_of_a_unit_in_each_group(groups, low, high, replace):
     vectors = [
-        v for v in itertools.product(range(min(low, 0), max(high, 0) + 1), repeat=3) if sum(x != 0 for x in v) <= groups
+        v
+        for v in itertools.product(range(min(low, 0), max(high, 0) + 1), repeat=3)
+        if sum(x != 0 for x in v) <= groups
     ]
     found = _measured(_moves(vectors, replace))
     claim = _reach(_total("unit_sum", 3, range=[low, high]), (groups, 9, 9), replace)
     assert all(bound >= move for bound, move in zip(claim, found, strict=True))
-    units = _measured(_moves([v for v in itertools.product((0, 1), repeat=3) if sum(v) <= groups], replace))
+    units = _measured(
+        _moves([v for v in itertools.product((0, 1), repeat=3) if sum(v) <= groups], replace)
+    )
     assert tuple(_reach(_total("units", 3), (groups, 9, 9), replace)) == units
 
 
 @RELATIONS
 def test_distinct_values_counted_once_whoever_has_them(replace):
-    """Two groups, two values; a unit brings at most 2 pairs, at most 1 to a group; others have any set of pairs."""
+    """Two groups, two values; a unit brings at most 2 pairs, at most 1 to a
+    group; others have any set of pairs.
+    """
     pairs = list(itertools.product(range(2), range(2)))
-    units = [s for n in range(3) for s in itertools.combinations(pairs, n) if len({g for g, _ in s}) == len(s)]
+    units = [
+        s
+        for n in range(3)
+        for s in itertools.combinations(pairs, n)
+        if len({g for g, _ in s}) == len(s)
+    ]
     everybody = [set(s) for n in range(5) for s in itertools.combinations(pairs, n)]
 
     def counts(rows):
@@ -108,7 +133,11 @@ def test_distinct_values_counted_once_whoever_has_them(replace):
 def test_levels_of_a_tree_and_rows_that_enter_or_leave(replace):
     """Two groups of two blocks; at most 2 rows in a group, 3 in all."""
     limits = (2, 2, 3)
-    own = [v for v in itertools.product(range(3), repeat=4) if sum(v) <= 3 and v[0] + v[1] <= 2 and v[2] + v[3] <= 2]
+    own = [
+        v
+        for v in itertools.product(range(3), repeat=4)
+        if sum(v) <= 3 and v[0] + v[1] <= 2 and v[2] + v[3] <= 2
+    ]
     found = _measured(_moves(own, replace))
     claim = _reach(_total("tree", None), limits, replace)
     assert all(bound >= move for bound, move in zip(claim[1:], found[1:], strict=True))
@@ -132,7 +161,9 @@ def test_merged_groups(replace):
 @RELATIONS
 @pytest.mark.parametrize(("periods", "size"), [(1, 1), (2, 1), (2, 2), (3, 2)])
 def test_blocks_of_nights(periods, size, replace):
-    """Every unit of at most two rows a night in two groups, in so many of four nights; blocks of two or of one."""
+    """Every unit of at most two rows a night in two groups, in so many of four
+    nights; blocks of two or of one.
+    """
     limits, nights = (2, 1, 2), 4
     night = check.total_of(_total("rows", 2), check.Limits(*limits), {}, replace=replace)
     bought = [f"{n}/1" for n in night.vector]
@@ -145,17 +176,24 @@ def test_blocks_of_nights(periods, size, replace):
             table = np.zeros((nights, 2), dtype=int)
             table[list(inside)] = each
             own.add(tuple(table.reshape(nights // size, size, 2).sum(1).ravel()))
-    assert all(bound >= move for bound, move in zip(claim, _measured(_moves(own, replace)), strict=True))
+    assert all(
+        bound >= move for bound, move in zip(claim, _measured(_moves(own, replace)), strict=True)
+    )
     with pytest.raises(check.Refused):
         check.total_of(
-            {**stated, "bought": ["2/1", "1/1", "1/1", "1/1"]}, check.Limits(2, 1, 2), {"t": night}, replace=replace
+            {**stated, "bought": ["2/1", "1/1", "1/1", "1/1"]},
+            check.Limits(2, 1, 2),
+            {"t": night},
+            replace=replace,
         )
 
 
 @RELATIONS
 @pytest.mark.parametrize(("scale", "off"), [("1/1", 0), ("1/2", 0), ("1/2", 1)])
 def test_products_are_bounded_by_one_factor(scale, off, replace):
-    """A number of [-4, 4] in each group, at most 2 in size for each row, or each two rows, of the unit there."""
+    """A number of [-4, 4] in each group, at most 2 in size for each row, or
+    each two rows, of the unit there.
+    """
     limits = (2, 2, 3)
     rows = check.total_of(_total("rows", 3), check.Limits(*limits), {}, replace=replace)
     factor = {"of": "t", "times": 2, "scale": scale, "off": off}
@@ -165,7 +203,9 @@ def test_products_are_bounded_by_one_factor(scale, off, replace):
     for counts in _split(*limits, 3):
         most = [min(2 * (math.floor(n * Fraction(scale)) + off * (n > 0)), 4) for n in counts]
         own |= set(itertools.product(*((-m, 0, m) for m in most)))
-    assert all(bound >= move for bound, move in zip(claim, _measured(_moves(own, replace)), strict=True))
+    assert all(
+        bound >= move for bound, move in zip(claim, _measured(_moves(own, replace)), strict=True)
+    )
 
 
 @pytest.mark.parametrize("levels", [[2], [3], [2, 3], [2, 2, 2], [1, 3], []])
@@ -182,7 +222,9 @@ def test_centred_interactions(levels, replace):
     own = np.array([*vectors, np.zeros_like(vectors[0])])
     moves = (own[:, None] - own[None]).reshape(-1, own.shape[1]) if replace else own
     stated = _total("interaction", len(cells), levels=levels)
-    assert float(_reach(stated, (1, 1, 1), replace).l2_squared) == pytest.approx((moves**2).sum(1).max())
+    assert float(_reach(stated, (1, 1, 1), replace).l2_squared) == pytest.approx(
+        (moves**2).sum(1).max()
+    )
 
 
 def test_weights_of_keys():
@@ -205,7 +247,9 @@ def test_limits_follow_from_each_other():
     assert of(None, None, 3) == (3, 3, 3)
     assert of(None, None, 3, cells=1) == (1, 3, 3)
     assert of(4, 4, 4, most=1) == (1, 1, 1)
-    assert of(1, 1, 1, most=6, enforced=False) == (6, 6, 6), "without an id column nothing is enforced"
+    assert of(1, 1, 1, most=6, enforced=False) == (6, 6, 6), (
+        "without an id column nothing is enforced"
+    )
     assert of(2, None, None)[2] >= check.UNLIMITED
 
 
@@ -216,7 +260,9 @@ def _known(stated, limits, replace, **more):
 @RELATIONS
 @pytest.mark.parametrize(("low", "high"), [(-2, 2), (0, 3), (-1, 2)])
 def test_a_pair_and_missing_values_cost_no_less_than_they_move(low, high, replace):
-    """Every unit of up to three rows in two groups, each row missing or any integer of the range."""
+    """Every unit of up to three rows in two groups, each row
+    missing or any integer of the range.
+    """
     limits, size = (2, 2, 3), max(-low, high)
     totals = {
         "s": _known(_total("sum", 2, range=[low, high], present=["x"]), limits, replace),
@@ -224,7 +270,9 @@ def test_a_pair_and_missing_values_cost_no_less_than_they_move(low, high, replac
         "n": _known(_total("rows", 2), limits, replace),
     }
     own = set()
-    for rows in itertools.product([None, *itertools.product(range(2), (None, low, 0, high))], repeat=3):
+    for rows in itertools.product(
+        [None, *itertools.product(range(2), (None, low, 0, high))], repeat=3
+    ):
         vector = np.zeros((3, 2), dtype=int)
         for group, value in (row for row in rows if row is not None):
             vector[:, group] += (value or 0, value is not None, 1)
@@ -238,7 +286,10 @@ def test_a_pair_and_missing_values_cost_no_less_than_they_move(low, high, replac
         (pair, Fraction(int(ends.max()), 7)),
         (
             {**pair, "of": ["s", "v", "n"], "missing": "3/1"},
-            max(Fraction(int(e), 7) + Fraction(int(m), 3) for e, m in zip(ends, np.abs(n - v).sum(1), strict=True)),
+            max(
+                Fraction(int(e), 7) + Fraction(int(m), 3)
+                for e, m in zip(ends, np.abs(n - v).sum(1), strict=True)
+            ),
         ),
     ):
         cost = check.losses_of(mechanism, totals)["epsilon"]
@@ -275,7 +326,9 @@ def test_the_window_of_moves(replace):
 @RELATIONS
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_a_rest_beside_its_total(law, replace):
-    """Whatever is released: a unit moves the released groups, and what it has elsewhere in their rest."""
+    """Whatever is released: a unit moves the released groups, and what
+    it has elsewhere in their rest.
+    """
     limits, cells = (2, 2, 3), 3
     base = _known(_total("rows", None), limits, replace)
     mechanism = {"law": law, "of": ["t"], "scale": "2/1", "rest": "3/1"}
@@ -286,10 +339,15 @@ def test_a_rest_beside_its_total(law, replace):
         for kept in itertools.product((0, 1), repeat=cells):
             inside = sum(Fraction(abs(x), 2) ** power for x, k in zip(move, kept, strict=True) if k)
             worst = max(
-                worst, inside + Fraction(abs(sum(x for x, k in zip(move, kept, strict=True) if not k)), 3) ** power
+                worst,
+                inside
+                + Fraction(abs(sum(x for x, k in zip(move, kept, strict=True) if not k)), 3)
+                ** power,
             )
     assert worst <= claim
-    assert check.losses_of({**mechanism, "finds": {}}, {"t": base})[currency] > claim, "not released is an answer too"
+    assert check.losses_of({**mechanism, "finds": {}}, {"t": base})[currency] > claim, (
+        "not released is an answer too"
+    )
 
 
 @pytest.mark.parametrize("law", ["discrete_laplace", "gaussian", "laplace"])
@@ -310,12 +368,27 @@ def test_the_chance_that_a_group_of_one_unit_is_shown(law, most, whole, groups):
 
 
 def test_a_threshold_beside_normal_noise_is_no_less_than_the_truth():
-    """One unit alone in the one group, or among others in it; δ is the distance of both pairs of answers."""
-    total, sigma, threshold, epsilon = _known(_total("units", None), (1, 1, 1), False), 3.0, 14, Fraction(1, 2)
-    mechanism = {"law": "gaussian", "of": ["t"], "scale": "3/1", "finds": {"threshold": threshold, "least": 0}}
+    """One unit alone in the one group, or among others in it; δ is the
+    distance of both pairs of answers.
+    """
+    total, sigma, threshold, epsilon = (
+        _known(_total("units", None), (1, 1, 1), False),
+        3.0,
+        14,
+        Fraction(1, 2),
+    )
+    mechanism = {
+        "law": "gaussian",
+        "of": ["t"],
+        "scale": "3/1",
+        "finds": {"threshold": threshold, "least": 0},
+    }
     found = float(check.threshold_beside_noise([mechanism], [mechanism], {"t": total}, epsilon))
     normal = np.array(
-        [0.5 * (math.erf((z + 0.5) / sigma / 2**0.5) - math.erf((z - 0.5) / sigma / 2**0.5)) for z in range(-200, 201)]
+        [
+            0.5 * (math.erf((z + 0.5) / sigma / 2**0.5) - math.erf((z - 0.5) / sigma / 2**0.5))
+            for z in range(-200, 201)
+        ]
     )
     worst = normal[200 + threshold - 1 :].sum()
     for n in range(1, 40):
@@ -338,9 +411,19 @@ UNIT, SOURCE = {"columns": ["u"]}, {"step": "source"}
         (UNIT, [{"step": "per_unit"}], 1, True),
         (UNIT, [{"step": "filter"}, {"step": "per_unit"}], 1, False),
         (UNIT, [{"step": "per_unit"}, {"step": "join_public", "most": 1, "how": "left"}], 1, True),
-        (UNIT, [{"step": "per_unit"}, {"step": "join_public", "most": 1, "how": "inner"}], 1, False),
+        (
+            UNIT,
+            [{"step": "per_unit"}, {"step": "join_public", "most": 1, "how": "inner"}],
+            1,
+            False,
+        ),
         (UNIT, [{"step": "per_unit"}, {"step": "concat", "others": [[SOURCE]]}], None, True),
-        ({"rows": 2}, [{"step": "join_public", "most": 3, "how": "left"}, {"step": "rewrite"}], 6, True),
+        (
+            {"rows": 2},
+            [{"step": "join_public", "most": 3, "how": "left"}, {"step": "rewrite"}],
+            6,
+            True,
+        ),
         ({"rows": 1}, [{"step": "filter"}], 1, False),
     ],
 )

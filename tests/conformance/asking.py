@@ -1,7 +1,9 @@
-"""The questions that are asked: every aggregate with hostile bounds and keys; random tables, steps and questions.
+"""The questions that are asked: every aggregate with hostile bounds and keys;
+random tables, steps and questions.
 
-A random case is drawn once, on one engine, as a list of what is done to a table; so it can be done again to the same
-table on another engine, and to the table without rows, whose refusals must be the same ones.
+A random case is drawn once, on one engine, as a list of what is done to a table; so it can be done
+again to the same table on another engine, and to the table without rows, whose refusals must be the
+same ones.
 """
 
 from __future__ import annotations
@@ -27,7 +29,10 @@ __all__ = ["AFTER", "BOUNDS", "EDGES", "Side", "a_question", "a_step", "a_table"
 BOUNDS = {
     "integer": [(-3, 10), (0, 0), (-(2**63), 2**63), (100, 2**64 - 1), (0.5, 7.25)],
     "float": [(-3, 10), (0.5, 7.25), (-1e270, 5), (1e-300, 2e-300), (-(2**53), 2**53)],
-    "date": [(dt.date(1, 1, 1), dt.date(9999, 12, 31)), (dt.date(2020, 1, 1), dt.date(2020, 12, 31))],
+    "date": [
+        (dt.date(1, 1, 1), dt.date(9999, 12, 31)),
+        (dt.date(2020, 1, 1), dt.date(2020, 12, 31)),
+    ],
     "datetime": [(dt.datetime(1999, 1, 1), dt.datetime(2030, 1, 1))],
     "duration": [(dt.timedelta(hours=-1), dt.timedelta(days=400))],
 }
@@ -43,16 +48,30 @@ KEYS = {
 
 
 def aggregates(name: str, dtype: Any) -> list[Any]:
-    """Every aggregate of a column, with bounds and keys of its kind. Those that its type does not have are refused."""
+    """Every aggregate of a column, with bounds and keys of its kind.
+    Those that its type does not have are refused.
+    """
     family_of = "float" if family(dtype) == "decimal" else family(dtype)
     zoned = getattr(dtype, "time_zone", None) is not None
     utc = lambda x: x.replace(tzinfo=dt.UTC) if zoned and isinstance(x, dt.datetime) else x  # noqa: E731
     made = [dp.count(name), dp.n_unique(name)]
     for low, high in BOUNDS.get(family_of, []):
         bounds = (utc(low), utc(high))
-        made += [dp.sum(name, bounds=bounds), dp.sum(name, unit_bounds=bounds), dp.mean(name, bounds=bounds)]
-        made += [dp.var(name, bounds=bounds), dp.std(name, bounds=bounds), dp.median(name, bounds=bounds)]
-        made += [dp.quantile(name, 0.9, bounds=bounds), dp.min(name, bounds=bounds), dp.max(name, bounds=bounds)]
+        made += [
+            dp.sum(name, bounds=bounds),
+            dp.sum(name, unit_bounds=bounds),
+            dp.mean(name, bounds=bounds),
+        ]
+        made += [
+            dp.var(name, bounds=bounds),
+            dp.std(name, bounds=bounds),
+            dp.median(name, bounds=bounds),
+        ]
+        made += [
+            dp.quantile(name, 0.9, bounds=bounds),
+            dp.min(name, bounds=bounds),
+            dp.max(name, bounds=bounds),
+        ]
     made += shapes(name, (-2.5, 1000.0)).values()
     made.append(dp.ratio(dp.sum(name, bounds=(-2.5, 1000.0)), dp.sum(name, bounds=(0, 7))))
     made.append(dp.geometric_mean(name, bounds=(0.5, 1000.0)))
@@ -60,14 +79,32 @@ def aggregates(name: str, dtype: Any) -> list[Any]:
         made.append(dp.mode(name, keys=[utc(key) for key in keys]))
     for low, high in BOUNDS.get(family_of, []):
         bounds = (utc(low), utc(high))
-        made += [dp.quantile(name, [0.25, 0.5, 0.75], bounds=bounds), dp.cdf(name, [bounds[0]], bounds=bounds)]
+        made += [
+            dp.quantile(name, [0.25, 0.5, 0.75], bounds=bounds),
+            dp.cdf(name, [bounds[0]], bounds=bounds),
+        ]
     return made
 
 
 # Random tables, steps and questions
 
-FILLERS = (0, 5, -1, 300, 2**63 - 1, 0.5, 1e200, "", "a", "'", True, dt.date(2020, 2, 29), dt.datetime(2021, 3, 28, 1))
-WIDE = 1024  # more rows and groups than a unit has in any of these tables: nothing is chosen by a hash
+FILLERS = (
+    0,
+    5,
+    -1,
+    300,
+    2**63 - 1,
+    0.5,
+    1e200,
+    "",
+    "a",
+    "'",
+    True,
+    dt.date(2020, 2, 29),
+    dt.datetime(2021, 3, 28, 1),
+)
+# more rows and groups than a unit has in any of these tables: nothing is chosen by a hash
+WIDE = 1024
 PUBLIC = 5  # rows of a public table
 
 
@@ -96,7 +133,9 @@ Step = Callable[[Side], dp.PrivateFrame]
 
 
 def a_table(rng: random.Random) -> tuple[Table, Any]:
-    """Two columns of each of two types and a column for the unit, which has some rows each or hostile cells."""
+    """Two columns of each of two types and a column for the unit, which has
+    some rows each or hostile cells.
+    """
     first, second = rng.sample(sorted(TYPES), 2)
     table = dict(pairs([first, second], most=rng.choice([12, 60])))
     height = len(next(iter(table.values())).cells)
@@ -108,7 +147,11 @@ def a_table(rng: random.Random) -> tuple[Table, Any]:
 def _columns(frame: dp.PrivateFrame) -> dict[str, Any]:
     """The types of the columns that operations can read."""
     columns = {name: column.domain.dtype for name, column in frame._step.table.columns.items()}
-    return {name: dtype for name, dtype in columns.items() if kind(dtype) != "other" and family(dtype) != "null"}
+    return {
+        name: dtype
+        for name, dtype in columns.items()
+        if kind(dtype) != "other" and family(dtype) != "null"
+    }
 
 
 def _expression(rng: random.Random, frame: dp.PrivateFrame) -> dp.Expr:
@@ -123,18 +166,58 @@ def _expression(rng: random.Random, frame: dp.PrivateFrame) -> dp.Expr:
 
 
 AFTER = (
-    *(lambda e: e + 1, lambda e: e * e, lambda e: 1 - e, lambda e: e / 3, lambda e: e // 7, lambda e: e % 1000),
-    *(lambda e: -e, lambda e: e.abs(), lambda e: e.floor(), lambda e: e.sqrt(), lambda e: e.fill_null(5)),
-    *(lambda e: e.clip(-3, 1e200), lambda e: e.cast("int8"), lambda e: e.cast("int64"), lambda e: e.cast("float32")),
-    *(lambda e: e.cast("string"), lambda e: e.cast("float64"), lambda e: e.cast("boolean"), lambda e: e.cast("date")),
-    *(lambda e: e > 0, lambda e: ~e, lambda e: e.is_null(), lambda e: e.is_in([0, 1]), lambda e: e == "a"),
-    *(lambda e: dp.when(e > 0).then(e).otherwise(0.5), lambda e: dp.when(e).then(1), lambda e: e.str.head(2)),
-    *(lambda e: e.str.len_chars(), lambda e: e.str.contains("1"), lambda e: e.dt.year(), lambda e: e.dt.weekday()),
+    *(
+        lambda e: e + 1,
+        lambda e: e * e,
+        lambda e: 1 - e,
+        lambda e: e / 3,
+        lambda e: e // 7,
+        lambda e: e % 1000,
+    ),
+    *(
+        lambda e: -e,
+        lambda e: e.abs(),
+        lambda e: e.floor(),
+        lambda e: e.sqrt(),
+        lambda e: e.fill_null(5),
+    ),
+    *(
+        lambda e: e.clip(-3, 1e200),
+        lambda e: e.cast("int8"),
+        lambda e: e.cast("int64"),
+        lambda e: e.cast("float32"),
+    ),
+    *(
+        lambda e: e.cast("string"),
+        lambda e: e.cast("float64"),
+        lambda e: e.cast("boolean"),
+        lambda e: e.cast("date"),
+    ),
+    *(
+        lambda e: e > 0,
+        lambda e: ~e,
+        lambda e: e.is_null(),
+        lambda e: e.is_in([0, 1]),
+        lambda e: e == "a",
+    ),
+    *(
+        lambda e: dp.when(e > 0).then(e).otherwise(0.5),
+        lambda e: dp.when(e).then(1),
+        lambda e: e.str.head(2),
+    ),
+    *(
+        lambda e: e.str.len_chars(),
+        lambda e: e.str.contains("1"),
+        lambda e: e.dt.year(),
+        lambda e: e.dt.weekday(),
+    ),
 )
 
 
 def a_step(rng: random.Random, side: Side) -> Step:
-    """The next step on a table. It is described by the columns that it reads, so that it can be repeated on others."""
+    """The next step on a table.
+    It is described by the columns that it reads, so that it can be repeated on others.
+    """
     return rng.choice(STEPS)(rng, side)
 
 
@@ -150,7 +233,10 @@ def _filter(rng: random.Random, side: Side) -> Step:
 
 
 def _with_columns(rng: random.Random, side: Side) -> Step:
-    named = {rng.choice(["x", "y", _name(rng, side)]): _expression(rng, side.frame) for _ in range(rng.randint(1, 3))}
+    named = {
+        rng.choice(["x", "y", _name(rng, side)]): _expression(rng, side.frame)
+        for _ in range(rng.randint(1, 3))
+    }
     return lambda to: to.frame.with_columns(**named)
 
 
@@ -183,7 +269,12 @@ def _cast(rng: random.Random, side: Side) -> Step:
 
 EDGES = {
     "integer": [(0, 1, 10), (-(2**63), 0, 2**63 - 1), (-0.5, 2**53, 2**53 + 2, 1e30)],
-    "float": [(0, 1, 10), (-1e308, 0.0, 1e308), (-1e270, -5e-324, 0.0, 5e-324, 1e270), (0.1, 0.30000000000000004, 0.5)],
+    "float": [
+        (0, 1, 10),
+        (-1e308, 0.0, 1e308),
+        (-1e270, -5e-324, 0.0, 5e-324, 1e270),
+        (0.1, 0.30000000000000004, 0.5),
+    ],
     "date": [(dt.date(1, 1, 1), dt.date(1970, 1, 1), dt.date(9999, 12, 31))],
     "datetime": [(dt.datetime(1, 1, 1), dt.datetime(2021, 3, 28, 1), dt.datetime(9999, 12, 31))],
     "duration": [(dt.timedelta(days=-400), dt.timedelta(0), dt.timedelta(hours=1))],
@@ -197,7 +288,11 @@ def _edges(rng: random.Random, dtype: Any) -> list[Any]:
 def _cut(rng: random.Random, side: Side) -> Step:
     name = _name(rng, side)
     bins = _edges(rng, _columns(side.frame).get(name, nw.Float64()))
-    options = {"right": rng.random() < 0.5, "include_lowest": rng.random() < 0.5, "into": rng.choice([None, "cut"])}
+    options = {
+        "right": rng.random() < 0.5,
+        "include_lowest": rng.random() < 0.5,
+        "into": rng.choice([None, "cut"]),
+    }
     return lambda to: to.frame.cut(name, bins, **options)
 
 
@@ -223,7 +318,9 @@ def _rename(rng: random.Random, side: Side) -> Step:
 
 
 def _join(rng: random.Random, side: Side) -> Step:
-    """A public table of the engine with some cells of a column, perhaps repeated, and a column of numbers."""
+    """A public table of the engine with some cells of a column, perhaps
+    repeated, and a column of numbers.
+    """
     name = rng.choice(["u", *side.held])
     cells = side.held[name].cells
     some = tuple(rng.choice(cells) for _ in range(PUBLIC))
@@ -237,7 +334,9 @@ def _join(rng: random.Random, side: Side) -> Step:
 
 def _concat(rng: random.Random, side: Side) -> Step:
     """Below it itself, or the table as it was brought."""
-    return rng.choice([lambda to: dp.concat([to.frame, to.frame]), lambda to: dp.concat([to.frame, to.first])])
+    return rng.choice(
+        [lambda to: dp.concat([to.frame, to.frame]), lambda to: dp.concat([to.frame, to.first])]
+    )
 
 
 def _per_unit(rng: random.Random, side: Side) -> Step:
@@ -264,7 +363,18 @@ def _bound(rng: random.Random, side: Side) -> Step:
 
 
 STEPS = (
-    *(_filter, _with_columns, _with_columns, _with_columns, _clip, _cast, _cut, _fill_null, _drop_nulls, _select),
+    *(
+        _filter,
+        _with_columns,
+        _with_columns,
+        _with_columns,
+        _clip,
+        _cast,
+        _cut,
+        _fill_null,
+        _drop_nulls,
+        _select,
+    ),
     *(_rename, _join, _concat, _per_unit, _bound),
 )
 
@@ -287,20 +397,31 @@ def _keys(rng: random.Random, dtype: Any) -> list[Any] | None:
 def _aggregate(rng: random.Random, side: Side) -> Any:
     name = _name(rng, side)
     dtype = _columns(side.frame).get(name, nw.Float64())
-    return rng.choice([dp.count(), dp.count_units(), *aggregates(name, dtype), *aggregates(name, dtype)])
+    return rng.choice(
+        [dp.count(), dp.count_units(), *aggregates(name, dtype), *aggregates(name, dtype)]
+    )
 
 
 def _several(rng: random.Random, side: Side) -> dict[str, Any]:
-    return {f"n{i}": rng.choice([_aggregate, _aggregate, _limited, _pair])(rng, side) for i in range(rng.randint(1, 3))}
+    return {
+        f"n{i}": rng.choice([_aggregate, _aggregate, _limited, _pair])(rng, side)
+        for i in range(rng.randint(1, 3))
+    }
 
 
 def _limited(rng: random.Random, side: Side) -> Any:
     """A statistic with limits of its own."""
     name = _name(rng, side)
-    bounds: Any = _bounds(rng, _columns(side.frame).get(name, nw.Float64())) if rng.random() < 0.8 else dp.Auto()
+    bounds: Any = (
+        _bounds(rng, _columns(side.frame).get(name, nw.Float64()))
+        if rng.random() < 0.8
+        else dp.Auto()
+    )
     limits: dict[str, Any] = {"max_rows": rng.choice([1, 3, WIDE])} if rng.random() < 0.7 else {}
     make = rng.choice([dp.sum, dp.mean, dp.var, dp.std, dp.median])
-    return rng.choice([dp.count(**limits), dp.count(name, **limits), make(name, bounds=bounds, **limits)])
+    return rng.choice(
+        [dp.count(**limits), dp.count(name, **limits), make(name, bounds=bounds, **limits)]
+    )
 
 
 def _pair(rng: random.Random, side: Side) -> Any:
@@ -308,7 +429,11 @@ def _pair(rng: random.Random, side: Side) -> Any:
     names, bounds = _pairs_of(rng, side, 2)
     if len(names) < 2:
         return dp.count()
-    asked = [dp.cov, dp.corr, lambda x, y, bounds: dp.mean(x, bounds=bounds[x], weights=y, weight_bounds=(0, 7))]
+    asked = [
+        dp.cov,
+        dp.corr,
+        lambda x, y, bounds: dp.mean(x, bounds=bounds[x], weights=y, weight_bounds=(0, 7)),
+    ]
     return rng.choice(asked)(*names, bounds=bounds)
 
 
@@ -336,7 +461,11 @@ def _group_by(rng: random.Random, side: Side, limits: dict[str, Any]) -> Callabl
     keys: Any = _keys(rng, columns.get(by[0], nw.String()))
     if len(by) == 2 and keys is not None:
         keys = {by[0]: keys, by[1]: _keys(rng, columns.get(by[1], nw.String())) or []}
-    groups = {"max_groups": limits["max_rows"], "max_rows_per_group": limits["max_rows"]} if limits else {}
+    groups = (
+        {"max_groups": limits["max_rows"], "max_rows_per_group": limits["max_rows"]}
+        if limits
+        else {}
+    )
     asked, groups = _several(rng, side), _chosen(rng, groups)
     if keys is None and rng.random() < 0.2:
         groups = groups | {"other": "else"}
@@ -353,7 +482,10 @@ def _histogram(rng: random.Random, side: Side, limits: dict[str, Any]) -> Callab
     if rng.random() < 0.4:
         keys = _keys(rng, dtype)
         return lambda to: to.frame.histogram(name, keys=keys, **groups)
-    bins, outside = _edges(rng, dtype), {"underflow": rng.random() < 0.5, "overflow": rng.random() < 0.5}
+    bins, outside = (
+        _edges(rng, dtype),
+        {"underflow": rng.random() < 0.5, "overflow": rng.random() < 0.5},
+    )
     return lambda to: to.frame.histogram(name, bins, **outside, **groups)
 
 
@@ -382,8 +514,12 @@ def _crosstab(rng: random.Random, side: Side, limits: dict[str, Any]) -> Callabl
     keys = {name: _keys(rng, columns.get(name, nw.String())) or ["a", None] for name in by}
     groups = {"max_groups": limits["max_rows"], **limits} if limits else {}
     if rng.random() < 0.2 and by[0] != by[1]:
-        leaves = [(first, second) for first in keys[by[0]] for second in keys[by[1]] if rng.random() < 0.8]
-        return lambda to: to.frame.hierarchy(by, leaves or [(keys[by[0]][0], keys[by[1]][0])], **groups)
+        leaves = [
+            (first, second) for first in keys[by[0]] for second in keys[by[1]] if rng.random() < 0.8
+        ]
+        return lambda to: to.frame.hierarchy(
+            by, leaves or [(keys[by[0]][0], keys[by[1]][0])], **groups
+        )
     if rng.random() < 0.3:
         return lambda to: to.frame.marginals(by, keys=keys, **limits)
     shape: dict[str, Any] = {"margins": rng.choice([False, True, "measured"])}
@@ -409,7 +545,9 @@ def _matrix(rng: random.Random, side: Side, limits: dict[str, Any]) -> Callable[
         verb = rng.choice(["cov", "corr"])
         return lambda to: getattr(to.frame, verb)(names, bounds, **limits)
     category = _name(rng, side)
-    keys = None if rng.random() < 0.5 else _keys(rng, _columns(side.frame).get(category, nw.String()))
+    keys = (
+        None if rng.random() < 0.5 else _keys(rng, _columns(side.frame).get(category, nw.String()))
+    )
     x = names[1:] if keys is None or category in names else [*names[1:], category]
     keys = {category: keys} if category in x and keys is not None else None
     return lambda to: to.frame.ols(y=names[0], x=x, bounds=bounds, keys=keys, **limits)
@@ -427,11 +565,29 @@ def _synthesize(rng: random.Random, side: Side, limits: dict[str, Any]) -> Calla
         else:
             bounds[name] = _bounds(rng, columns[name])
     rows, nulls = rng.choice(["auto", 1, 20]), [name for name in names if rng.random() < 0.3]
-    said = {"keys": keys, "bins": bins, "bounds": bounds, "nulls": nulls, "per_unit": rng.random() < 0.2}
+    said = {
+        "keys": keys,
+        "bins": bins,
+        "bounds": bounds,
+        "nulls": nulls,
+        "per_unit": rng.random() < 0.2,
+    }
     return lambda to: to.frame.synthesize(names, rows, **said, **limits)
 
 
 QUESTIONS = (
-    *(_agg, _agg, _agg, _group_by, _group_by, _group_by, _group_by, _histogram, _quantile, _alone, _crosstab),
+    *(
+        _agg,
+        _agg,
+        _agg,
+        _group_by,
+        _group_by,
+        _group_by,
+        _group_by,
+        _histogram,
+        _quantile,
+        _alone,
+        _crosstab,
+    ),
     *(_describe, _matrix, _synthesize),
 )

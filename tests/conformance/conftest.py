@@ -49,4 +49,6 @@ def pytest_terminal_summary(terminalreporter):
         for line in TALLY.lines():
             terminalreporter.write_line(line)
         failed = len(terminalreporter.stats.get("failed", ()))
-        terminalreporter.write_line(f"{failed} tests failed: by other values, or by an error where nothing was refused")
+        terminalreporter.write_line(
+            f"{failed} tests failed: by other values, or by an error where nothing was refused"
+        )

@@ -1,8 +1,10 @@
-"""The engines: how each of them is given a table of hostile cells, and how rows of it are read back.
+"""The engines: how each of them is given a table of hostile cells,
+and how rows of it are read back.
 
-To add one: a line in `ENGINES`. An engine gives the table and the cells that it holds after its users' own conversion:
-a pandas column of numpy's integers has no null, for example. Columns of a type that it has not are left out, and a cell
-that its format cannot store is null there: `plain` and `finite` say which.
+To add one: a line in `ENGINES`. An engine gives the table and the cells that it holds after its
+users' own conversion: a pandas column of numpy's integers has no null, for example. Columns of a
+type that it has not are left out, and a cell that its format cannot store is null there: `plain`
+and `finite` say which.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ class Brought:
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine: its name, its way to make a table, expressions per query, its server, and whether it is slow."""
+    """An engine: its name, its way to make a table, expressions per query, its
+    server, and whether it is slow.
+    """
 
     name: str
     make: Callable[[Table], tuple[Any, Table]]
@@ -76,14 +80,21 @@ def column(cells: Cells) -> pa.Array:
     if isinstance(dtype, nw.Date):
         return pa.array(values, pa.int32()).cast(pa.date32())
     if family(dtype) in ("datetime", "duration"):
-        ticks = pa.array([None if x is None else x // NANO[dtype.time_unit] for x in values], pa.int64())
+        ticks = pa.array(
+            [None if x is None else x // NANO[dtype.time_unit] for x in values], pa.int64()
+        )
         zone = getattr(dtype, "time_zone", None)
         return ticks.cast(
-            pa.timestamp(dtype.time_unit, zone) if family(dtype) == "datetime" else pa.duration(dtype.time_unit)
+            pa.timestamp(dtype.time_unit, zone)
+            if family(dtype) == "datetime"
+            else pa.duration(dtype.time_unit)
         )
     if family(dtype) == "decimal":
         return pa.array(
-            values, (pa.decimal128 if dtype.precision <= 38 else pa.decimal256)(dtype.precision, dtype.scale)
+            values,
+            (pa.decimal128 if dtype.precision <= 38 else pa.decimal256)(
+                dtype.precision, dtype.scale
+            ),
         )
     types = {
         "boolean": pa.bool_(),
@@ -98,7 +109,9 @@ def arrow(table: Table) -> pa.Table:
 
 
 def _infinite(dtype: Any, cell: Any) -> bool:
-    """Whether a cell is the date or time before or after all others, which only DuckDB and PostgreSQL have."""
+    """Whether a cell is the date or time before or after all others, which
+    only DuckDB and PostgreSQL have.
+    """
     return family(dtype) in ("date", "datetime") and cell in (math.inf, -math.inf)
 
 
@@ -108,19 +121,26 @@ def finite(table: Table) -> Table:
 
 
 def plain(table: Table) -> Table:
-    """The cells without texts that are not Unicode and infinite dates and times, which are no values of Python."""
+    """The cells without texts that are not Unicode and infinite dates and times,
+    which are no values of Python.
+    """
     return _left_out(table, lambda dtype, cell: _infinite(dtype, cell) or isinstance(cell, bytes))
 
 
 def _left_out(table: Table, lacks: Callable[[Any, Any], bool]) -> Table:
     return {
-        name: replace(c, cells=tuple(None if lacks(c.dtype, x) else x for x in c.cells)) for name, c in table.items()
+        name: replace(c, cells=tuple(None if lacks(c.dtype, x) else x for x in c.cells))
+        for name, c in table.items()
     }
 
 
 def without(table: Table, *lacking: Callable[[Any], bool]) -> Table:
     """The columns whose types an engine has."""
-    return {name: cells for name, cells in table.items() if not any(lacks(cells.dtype) for lacks in lacking)}
+    return {
+        name: cells
+        for name, cells in table.items()
+        if not any(lacks(cells.dtype) for lacks in lacking)
+    }
 
 
 def wide(dtype: Any) -> bool:
@@ -156,7 +176,9 @@ def polars(table: Table) -> tuple[pl.DataFrame, Table]:
     """Decimals of 76 digits are Arrow's alone."""
     table = finite(without(table, wide_decimal))
     frame = pl.from_arrow(arrow(table))
-    casts = [pl.col(name).cast(getattr(pl, str(c.dtype))) for name, c in table.items() if wide(c.dtype)]
+    casts = [
+        pl.col(name).cast(getattr(pl, str(c.dtype))) for name, c in table.items() if wide(c.dtype)
+    ]
     return frame.with_columns(casts), table
 
 
@@ -175,7 +197,9 @@ def pyarrow(change: Callable[[pa.Table], pa.Table]) -> Callable[[Table], tuple[p
 
 def each(change: Callable[[pa.ChunkedArray], Any]) -> Callable[[pa.Table], pa.Table]:
     """Change every column except the row number."""
-    return lambda table: pa.table({n: table[n] if n == "r" else change(table[n]) for n in table.column_names})
+    return lambda table: pa.table(
+        {n: table[n] if n == "r" else change(table[n]) for n in table.column_names}
+    )
 
 
 def large(array: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -200,10 +224,15 @@ def run_ends(array: pa.ChunkedArray) -> Any:
 
 def chunked(array: pa.ChunkedArray) -> pa.ChunkedArray:
     """Chunks of 0, 1, 2, … rows."""
-    starts = list(itertools.takewhile(lambda x: x < len(array), (i * (i - 1) // 2 for i in itertools.count(1))))
+    starts = list(
+        itertools.takewhile(
+            lambda x: x < len(array), (i * (i - 1) // 2 for i in itertools.count(1))
+        )
+    )
     parts = [array.slice(at, size) for size, at in enumerate(starts, start=1)]
     return pa.chunked_array(
-        [chunk for part in parts for chunk in [array.slice(0, 0), part]] and [c for p in parts for c in p.chunks],
+        [chunk for part in parts for chunk in [array.slice(0, 0), part]]
+        and [c for p in parts for c in p.chunks],
         type=array.type,
     )
 
@@ -211,8 +240,13 @@ def chunked(array: pa.ChunkedArray) -> pa.ChunkedArray:
 def pandas_numpy(table: Table) -> tuple[pd.DataFrame, Table]:
     """Whole numbers and truths of numpy have no null: there stands another cell."""
     table = plain(without(table, wide, lambda d: family(d) in ("decimal", "date")))
-    held = {name: _filled(c) if family(c.dtype) in ("integer", "boolean") else c for name, c in table.items()}
-    frame = arrow(held).to_pandas(types_mapper={pa.string(): pd.StringDtype("python", na_value=float("nan"))}.get)
+    held = {
+        name: _filled(c) if family(c.dtype) in ("integer", "boolean") else c
+        for name, c in table.items()
+    }
+    frame = arrow(held).to_pandas(
+        types_mapper={pa.string(): pd.StringDtype("python", na_value=float("nan"))}.get
+    )
     return frame, held
 
 
@@ -224,7 +258,10 @@ def _filled(cells: Cells) -> Cells:
 def pandas_nullable(table: Table) -> tuple[pd.DataFrame, Table]:
     table = plain(without(table, wide, lambda d: family(d) in ("decimal", "date")))
     types = {
-        **{getattr(pa, name.lower())(): getattr(pd, f"{name}Dtype")() for name in ("Int8", "Int16", "Int32", "Int64")},
+        **{
+            getattr(pa, name.lower())(): getattr(pd, f"{name}Dtype")()
+            for name in ("Int8", "Int16", "Int32", "Int64")
+        },
         **{
             getattr(pa, name.lower())(): getattr(pd, f"{name}Dtype")()
             for name in ("UInt8", "UInt16", "UInt32", "UInt64")
@@ -243,7 +280,9 @@ def pandas_pyarrow(table: Table) -> tuple[pd.DataFrame, Table]:
 
 
 def pandas_object(table: Table) -> tuple[pd.DataFrame, Table]:
-    """Texts become Python objects, some of them not Unicode, which are missing values. Other columns become numpy's."""
+    """Texts become Python objects, some of them not Unicode, which are missing values.
+    Other columns become numpy's.
+    """
     frame, held = pandas_numpy(table)
     lone = ("\ud800", "a\udfff", "\udcff")
     for name, cells in held.items():
@@ -256,7 +295,9 @@ def pandas_object(table: Table) -> tuple[pd.DataFrame, Table]:
 def dask(table: Table) -> tuple[Any, Table]:
     """Three partitions, read as pandas' Arrow columns."""
     frame, held = pandas_pyarrow(table)
-    return STARTED["dask_here"].from_pandas(frame, npartitions=3 if len(frame) else 1, sort=False), held
+    return STARTED["dask_here"].from_pandas(
+        frame, npartitions=3 if len(frame) else 1, sort=False
+    ), held
 
 
 # Databases
@@ -276,8 +317,8 @@ def duckdb_connection(*settings: str) -> Any:
 
 
 def storable(table: Table) -> Table:
-    """The cells that DuckDB stores for sure: behind a text of other letters than ASCII it looks at no bytes, but in
-    each part of some hundred kilobytes anew."""
+    """The cells that DuckDB stores for sure: behind a text of other letters than ASCII it looks at
+    no bytes, but in each part of some hundred kilobytes anew."""
     height = len(next(iter(table.values())).cells)
     if height <= ONE_PART:
         return table
@@ -307,9 +348,18 @@ def _in_duckdb(name: str, cells: Cells, infinite: bool) -> str:
         return f'CAST("{name}" AS HUGEINT) AS "{name}"'
     if not infinite:
         return f'"{name}"'
-    end = "CASE \"{0} infinite\" WHEN 1 THEN CAST('infinity' AS {1}) WHEN -1 THEN CAST('-infinity' AS {1}) "
+    end = (
+        "CASE \"{0} infinite\" WHEN 1 THEN CAST('infinity' AS {1}) WHEN -1 THEN CAST('-infinity' "
+        "AS {1}) "
+    )
     zoned = getattr(cells.dtype, "time_zone", None) is not None
-    dtype = "DATE" if family(cells.dtype) == "date" else "TIMESTAMPTZ" if zoned else _TIMESTAMPS[cells.dtype.time_unit]
+    dtype = (
+        "DATE"
+        if family(cells.dtype) == "date"
+        else "TIMESTAMPTZ"
+        if zoned
+        else _TIMESTAMPS[cells.dtype.time_unit]
+    )
     return end.format(name, dtype) + f'ELSE "{name}" END AS "{name}"'
 
 
@@ -319,7 +369,9 @@ _TIMESTAMPS = {"ms": "TIMESTAMP_MS", "us": "TIMESTAMP", "ns": "TIMESTAMP_NS"}
 def duckdb(*settings: str, zone: str = "UTC") -> Callable[[Table], tuple[Any, Table]]:
     def made(table: Table) -> tuple[Any, Table]:
         connection = duckdb_connection(*settings, f"SET TimeZone = '{zone}'")
-        table = storable(without(table, unsigned_wide, wide_decimal, zoned_elsewhere(zone), duration))
+        table = storable(
+            without(table, unsigned_wide, wide_decimal, zoned_elsewhere(zone), duration)
+        )
         return connection.table(stored(connection, table)), table
 
     return made
@@ -345,14 +397,20 @@ def ibis(*settings: str) -> Callable[[Table], tuple[Any, Table]]:
 
 
 def postgres(table: Table) -> tuple[Any, Table]:
-    """Whole numbers are of the next type that PostgreSQL has. Its texts have no zero byte, its times no nanoseconds."""
+    """Whole numbers are of the next type that PostgreSQL has.
+    Its texts have no zero byte, its times no nanoseconds.
+    """
     backend = STARTED["in_postgres"]
     table = without(table, wide, wide_decimal, duration, zoned_elsewhere("UTC"), nanoseconds)
     held = {name: _in_postgres(cells) for name, cells in table.items()}
     name = f"t{next(_NUMBER)}"
     kinds = {n: family(c.dtype) for n, c in held.items()}
-    raw = ", ".join(f'"{n}" {"text" if kinds[n] in _ENDLESS else _written(c.dtype)}' for n, c in held.items())
-    made = ", ".join(_ENDLESS.get(kinds[n], "{0}").format(f'"{n}"', _written(c.dtype)) for n, c in held.items())
+    raw = ", ".join(
+        f'"{n}" {"text" if kinds[n] in _ENDLESS else _written(c.dtype)}' for n, c in held.items()
+    )
+    made = ", ".join(
+        _ENDLESS.get(kinds[n], "{0}").format(f'"{n}"', _written(c.dtype)) for n, c in held.items()
+    )
     with backend.con.cursor() as cursor, backend.con.transaction():
         cursor.execute(f"CREATE TEMPORARY TABLE {name}_raw ({raw})")
         with cursor.copy(f"COPY {name}_raw FROM STDIN") as copy:
@@ -372,12 +430,19 @@ _NEXT = {
     "UInt64": nw.Decimal(20, 0),
 }
 _SQL = {
-    **{"Int16": "smallint", "Int32": "integer", "Int64": "bigint", "Float32": "real", "Float64": "double precision"},
+    **{
+        "Int16": "smallint",
+        "Int32": "integer",
+        "Int64": "bigint",
+        "Float32": "real",
+        "Float64": "double precision",
+    },
     **{"String": "text", "Boolean": "boolean", "Date": "date"},
 }
 _END = "CASE WHEN {0} LIKE '%infinity' THEN CAST({0} AS {1}) ELSE "
 _DAYS_AND_CLOCK = (
-    "CAST({0} AS BIGINT) / 86400000000 * INTERVAL '1 day' + CAST({0} AS BIGINT) % 86400000000 * INTERVAL '1 us'"
+    "CAST({0} AS BIGINT) / 86400000000 * INTERVAL '1 day' + CAST({0} AS BIGINT) % 86400000000 * "
+    "INTERVAL '1 us'"
 )
 _ENDLESS = {  # dates from days, times from microseconds
     "date": _END + "DATE '1970-01-01' + CAST({0} AS INTEGER) END AS {0}",
@@ -411,8 +476,20 @@ def _ticked(cells: Cells) -> list[Any]:
 
 
 _IN_SQLITE = {
-    **{"Int8": "TINYINT", "Int16": "SMALLINT", "Int32": "INTEGER", "Int64": "BIGINT", "Float32": "REAL"},
-    **{"Float64": "DOUBLE", "String": "TEXT", "Boolean": "BOOLEAN", "Date": "DATE", "Datetime": "TIMESTAMP"},
+    **{
+        "Int8": "TINYINT",
+        "Int16": "SMALLINT",
+        "Int32": "INTEGER",
+        "Int64": "BIGINT",
+        "Float32": "REAL",
+    },
+    **{
+        "Float64": "DOUBLE",
+        "String": "TEXT",
+        "Boolean": "BOOLEAN",
+        "Date": "DATE",
+        "Datetime": "TIMESTAMP",
+    },
 }
 
 
@@ -426,7 +503,8 @@ def sqlite_connection() -> Any:
 def sqlite(collation: str = "") -> Callable[[Table], tuple[Any, Table]]:
     """SQLite has no unsigned whole numbers and no decimals, and its dates and times are texts.
 
-    Each cell of a column of texts that is not UTF-8 is there as these bytes. An infinite time is a text too.
+    Each cell of a column of texts that is not UTF-8 is there as these bytes. An infinite time is a
+    text too.
     """
 
     def made(table: Table) -> tuple[Any, Table]:
@@ -436,8 +514,12 @@ def sqlite(collation: str = "") -> Callable[[Table], tuple[Any, Table]]:
         held = {n: _in_sqlite(cells) for n, cells in table.items()}
         declared = {n: _IN_SQLITE[str(c.dtype).partition("(")[0]] for n, c in held.items()}
         loose = {n: collation if family(c.dtype) == "string" else "" for n, c in held.items()}
-        backend.con.execute(f"CREATE TABLE {name} ({', '.join(f'{n} {declared[n]} {loose[n]}' for n in held)})")
-        marks = ", ".join("CAST(? AS TEXT)" if family(c.dtype) == "string" else "?" for c in held.values())
+        backend.con.execute(
+            f"CREATE TABLE {name} ({', '.join(f'{n} {declared[n]} {loose[n]}' for n in held)})"
+        )
+        marks = ", ".join(
+            "CAST(? AS TEXT)" if family(c.dtype) == "string" else "?" for c in held.values()
+        )
         cells = zip(*(_cells_in_sqlite(c) for c in held.values()), strict=True)
         backend.con.executemany(f"INSERT INTO {name} VALUES ({marks})", list(cells))
         return backend.table(name), held
@@ -448,7 +530,9 @@ def sqlite(collation: str = "") -> Callable[[Table], tuple[Any, Table]]:
 def _in_sqlite(cells: Cells) -> Cells:
     """The cells in the types that Ibis states for the declared ones."""
     stated = {"datetime": nw.Datetime("us"), "Int32": nw.Int64()}
-    return replace(cells, dtype=stated.get(family(cells.dtype)) or stated.get(str(cells.dtype), cells.dtype))
+    return replace(
+        cells, dtype=stated.get(family(cells.dtype)) or stated.get(str(cells.dtype), cells.dtype)
+    )
 
 
 def _cells_in_sqlite(cells: Cells) -> list[Any]:
@@ -491,12 +575,16 @@ def datafusion(table: Table) -> tuple[Any, Table]:
 
 
 def spark(**settings: str) -> Callable[[Table], tuple[Any, Table]]:
-    """Spark has no nanoseconds, and neither Arrow's whole numbers without a sign nor its durations."""
+    """Spark has no nanoseconds, and neither Arrow's whole numbers
+    without a sign nor its durations.
+    """
 
     def made(table: Table) -> tuple[Any, Table]:
         session = STARTED["spark_session"]
         for setting in _SPARK_SETTINGS:
-            session.conf.set(setting, settings.get(setting.rpartition(".")[2], _SPARK_SETTINGS[setting]))
+            session.conf.set(
+                setting, settings.get(setting.rpartition(".")[2], _SPARK_SETTINGS[setting])
+            )
         table = without(
             table,
             wide,
@@ -518,7 +606,8 @@ _SPARK_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
 }
 
-READERS = (  # how tables enter Polars: the same computation follows, so few operations are asked of each
+# how tables enter Polars: the same computation follows, so few operations are asked of each
+READERS = (
     Engine("pandas numpy", pandas_numpy, 100),
     Engine("pandas nullable", pandas_nullable, 100),
     Engine("pandas pyarrow", pandas_pyarrow, 100),
@@ -558,15 +647,23 @@ ENGINES = (
 
 
 def rows_of(frame: Any, names: list[str], by: str = "r") -> dict[str, list[Any]]:
-    """The values of some columns of a protected table, computed by its engine, ordered by another column."""
+    """The values of some columns of a protected table, computed by its
+    engine, ordered by another column.
+    """
     columns = {name: frame._step.table.columns[name] for name in [by, *names]}
     step = frame._step
     if source_of(step).data.engine == "dask":
         step = exchanged(step, _gathered)
     lowered = lower(step, {column.id for column in columns.values()})
     rows = lowered.to_native()
-    ours = type(rows).__module__.startswith("ibis") and rows.get_backend().name in ("postgres", "sqlite", "datafusion")
-    read = backend_of(lowered).collect([lowered])[0].to_dict(as_series=False) if ours else _read(rows)
+    ours = type(rows).__module__.startswith("ibis") and rows.get_backend().name in (
+        "postgres",
+        "sqlite",
+        "datafusion",
+    )
+    read = (
+        backend_of(lowered).collect([lowered])[0].to_dict(as_series=False) if ours else _read(rows)
+    )
     order = sorted(range(len(read[columns[by].id])), key=read[columns[by].id].__getitem__)
     made = {}
     for name in names:
@@ -578,7 +675,9 @@ def rows_of(frame: Any, names: list[str], by: str = "r") -> dict[str, list[Any]]
 
 
 def _gathered(source: Any) -> Any:
-    """A table of Dask as Polars computes it: its partitions as workers read them, one below the other."""
+    """A table of Dask as Polars computes it: its partitions as workers
+    read them, one below the other.
+    """
     native = source.data.scan([name for name, _ in source.schema])
     parts = [part.compute() for part in native.to_delayed()]
     rows = pl.concat([partition_of(part, native._meta.dtypes.to_dict()) for part in parts])

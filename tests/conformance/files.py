@@ -1,8 +1,9 @@
 """Parquet files: those who write them, and the engines that scan them.
 
-A file tells of each part of a column its smallest and its largest value, how many cells are null, and sometimes which
-values occur. Engines skip parts of a file, and replace expressions by constants, by what the file tells. Writers leave
-NaN out of the smallest and the largest value, cut long texts off, and write 0.0 for -0.0.
+A file tells of each part of a column its smallest and its largest value, how many cells are null,
+and sometimes which values occur. Engines skip parts of a file, and replace expressions by
+constants, by what the file tells. Writers leave NaN out of the smallest and the largest value, cut
+long texts off, and write 0.0 for -0.0.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ def _by_polars_in_one(table: pa.Table, path: str) -> None:
 
 
 def _by_pyarrow(table: pa.Table, path: str) -> None:
-    pq.write_table(table, path, row_group_size=_ROWS, data_page_size=64, write_page_index=True, version="2.6")
+    pq.write_table(
+        table, path, row_group_size=_ROWS, data_page_size=64, write_page_index=True, version="2.6"
+    )
 
 
 def _by_pyarrow_as_codes(table: pa.Table, path: str) -> None:
@@ -68,7 +71,9 @@ def _by_pyarrow_as_codes(table: pa.Table, path: str) -> None:
 def _by_duckdb(table: pa.Table, path: str) -> None:
     connection = duckdb_connection()
     connection.register("to_write", table)
-    connection.execute(f"COPY (SELECT * FROM to_write) TO '{path}' (FORMAT PARQUET, ROW_GROUP_SIZE {_ROWS})")
+    connection.execute(
+        f"COPY (SELECT * FROM to_write) TO '{path}' (FORMAT PARQUET, ROW_GROUP_SIZE {_ROWS})"
+    )
     connection.unregister("to_write")
 
 
@@ -87,12 +92,15 @@ WRITERS: dict[str, Write] = {
 }
 
 
-def _scanner(name: str, scan: Callable[[str], Any], *lacking: Callable[[Any], bool], **more: Any) -> Any:
+def _scanner(
+    name: str, scan: Callable[[str], Any], *lacking: Callable[[Any], bool], **more: Any
+) -> Any:
     """For a writer, the engine that scans its files."""
 
     def of(writer: str) -> Engine:
         def made(table: Table) -> tuple[Any, Table]:
-            own = (_UTC,) if writer == "duckdb" else ()  # DuckDB writes times of every zone as times of UTC
+            # DuckDB writes times of every zone as times of UTC
+            own = (_UTC,) if writer == "duckdb" else ()
             table = plain(without(table, wide, wide_decimal, duration, nanoseconds, *lacking, *own))
             path = str(Path(_folder().name) / f"t{next(_NUMBER)}.parquet")
             WRITERS[writer](arrow(table), path)
@@ -121,7 +129,9 @@ def _no_decimal(dtype: Any) -> bool:
 
 def _filtered(path: str) -> Any:
     """A relation with a step of the user's own that keeps all rows."""
-    return duckdb_connection().sql(f"SELECT * FROM (SELECT * FROM '{path}') WHERE r >= 0 OR r IS NULL")
+    return duckdb_connection().sql(
+        f"SELECT * FROM (SELECT * FROM '{path}') WHERE r >= 0 OR r IS NULL"
+    )
 
 
 _UTC = zoned_elsewhere("UTC")
@@ -132,15 +142,31 @@ SCANNERS = dict(
         _scanner("pyarrow", pq.read_table),
         _scanner("duckdb", lambda path: duckdb_connection().read_parquet(path), _UTC),
         _scanner("duckdb filtered", _filtered, _UTC),
-        _scanner("duckdb dataset", lambda path: duckdb_connection().from_arrow(ds.dataset(path)), _UTC),
+        _scanner(
+            "duckdb dataset", lambda path: duckdb_connection().from_arrow(ds.dataset(path)), _UTC
+        ),
         _scanner("ibis", lambda path: ibis_connection().read_parquet(path), _UTC),
-        _scanner("datafusion", lambda path: datafusion_connection().read_parquet(path), _unsigned_wide, _zoned),
+        _scanner(
+            "datafusion",
+            lambda path: datafusion_connection().read_parquet(path),
+            _unsigned_wide,
+            _zoned,
+        ),
         _scanner("pandas", lambda path: pd.read_parquet(path, dtype_backend="pyarrow")),
         _scanner("dask", lambda path: _in_dask(path), needs="dask_here"),
     ]
 )
 LONG_SCANNERS = dict(
-    [_scanner("spark", lambda path: _in_spark(path), _unsigned, _zoned, needs="spark_session", long=True)]
+    [
+        _scanner(
+            "spark",
+            lambda path: _in_spark(path),
+            _unsigned,
+            _zoned,
+            needs="spark_session",
+            long=True,
+        )
+    ]
 )
 
 

@@ -1,7 +1,9 @@
-"""What each row operation gives, in plain Python, from its documented rule: no engine computes anything here.
+"""What each row operation gives, in plain Python, from its documented rule:
+no engine computes anything here.
 
-A value is a Python int, float, str, bool or None. A date is its number of days since 1970, a time or a duration its
-nanoseconds, both as int, since Python's own calendar has neither all years nor nanoseconds. Null and NaN are None.
+A value is a Python int, float, str, bool or None. A date is its number of days since 1970, a time
+or a duration its nanoseconds, both as int, since Python's own calendar has neither all years nor
+nanoseconds. Null and NaN are None.
 """
 
 from __future__ import annotations
@@ -30,7 +32,10 @@ GUARD = 9.2e18  # whole-number arithmetic gives up where its result in floats is
 DAY = 86_400 * 10**9
 NANO = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 EPOCH = dt.date(1970, 1, 1)
-FIRST, LAST = dt.date(1, 1, 1).toordinal() - EPOCH.toordinal(), dt.date(9999, 12, 31).toordinal() - EPOCH.toordinal()
+FIRST, LAST = (
+    dt.date(1, 1, 1).toordinal() - EPOCH.toordinal(),
+    dt.date(9999, 12, 31).toordinal() - EPOCH.toordinal(),
+)
 NUMBERS = ("integer", "float", "decimal")
 
 
@@ -70,8 +75,8 @@ def whole_range(dtype: Any) -> tuple[int, int]:
 
 
 def held(dtype: Any, cell: Any) -> Typed:
-    """A cell of a table as operations see it: NaN, odd years and texts that are no Unicode are missing,
-    and so are durations that Python does not have.
+    """A cell of a table as operations see it: NaN, odd years and texts that are no Unicode are
+    missing, and so are durations that Python does not have.
 
     A decimal is the nearest float.
     """
@@ -118,7 +123,8 @@ def literal(written: Any) -> Typed:
         zoned = written.tzinfo is not None
         since = written - dt.datetime(1970, 1, 1, tzinfo=dt.UTC if zoned else None)
         return Typed(
-            nw.Datetime("us", "UTC") if zoned else nw.Datetime("us"), since // dt.timedelta(microseconds=1) * 1000
+            nw.Datetime("us", "UTC") if zoned else nw.Datetime("us"),
+            since // dt.timedelta(microseconds=1) * 1000,
         )
     if isinstance(written, dt.date):
         return Typed(nw.Date(), written.toordinal() - EPOCH.toordinal())
@@ -193,11 +199,15 @@ def by_column(op):
 def summed(args, options):
     if family(args[0].dtype) == "string":
         return concatenated(args, options)
-    return (moved(1) if set(map(kind_of, args)) & TIMED else arithmetic(operator.add))(args, options)
+    return (moved(1) if set(map(kind_of, args)) & TIMED else arithmetic(operator.add))(
+        args, options
+    )
 
 
 def subtracted(args, options):
-    return (moved(-1) if set(map(kind_of, args)) & TIMED else arithmetic(operator.sub))(args, options)
+    return (moved(-1) if set(map(kind_of, args)) & TIMED else arithmetic(operator.sub))(
+        args, options
+    )
 
 
 TIMED = {"date", "datetime", "duration"}
@@ -208,7 +218,9 @@ def kind_of(x: Typed) -> str:
 
 
 def moved(sign):
-    """Sums and differences of times and durations, in ticks of the result. Null outside of 64 bits or the calendar."""
+    """Sums and differences of times and durations, in ticks of the result.
+    Null outside of 64 bits or the calendar.
+    """
 
     def rule(args, options):
         kinds = [kind_of(x) for x in args]
@@ -223,9 +235,14 @@ def moved(sign):
         if kind_of(Typed(dtype, 0)) != "duration":
             by, start = (a, b) if kinds[0] == "duration" else (sign * b, a)
             least = sign == -1 and b == INT64[0]
-            return Typed(dtype, None) if least else time_or_none((start + by) * nano_of(dtype), dtype)
+            return (
+                Typed(dtype, None) if least else time_or_none((start + by) * nano_of(dtype), dtype)
+            )
         made = a + sign * b
-        inside = abs(float(a) + sign * float(b)) < GUARD and abs(made * nano_of(dtype)) <= dt.timedelta.max.days * DAY
+        inside = (
+            abs(float(a) + sign * float(b)) < GUARD
+            and abs(made * nano_of(dtype)) <= dt.timedelta.max.days * DAY
+        )
         return Typed(dtype, made * nano_of(dtype) if inside else None)
 
     return rule
@@ -263,7 +280,9 @@ def absolute(args, options):
 def of_float(function):
     def rule(args, options):
         x = float64(args[0])
-        return Typed(nw.Float64(), None if x is None else x if math.isinf(x) else float(function(x)))
+        return Typed(
+            nw.Float64(), None if x is None else x if math.isinf(x) else float(function(x))
+        )
 
     return rule
 
@@ -274,7 +293,9 @@ def root(args, options):
 
 
 def power(args, options):
-    """Products in a fixed order; of whole numbers, one that is too large makes all that follows missing."""
+    """Products in a fixed order; of whole numbers, one that is too large
+    makes all that follows missing.
+    """
     whole = family(args[0].dtype) == "integer"
     x = int64(args[0]) if whole else float64(args[0])
 
@@ -296,7 +317,11 @@ def power(args, options):
 def sign(args, options):
     x = args[0].value if family(args[0].dtype) == "integer" else float64(args[0])
     made = None if x is None else (x > 0) - (x < 0)
-    return Typed(nw.Int64(), made) if isinstance(x, int) else Typed(nw.Float64(), None if made is None else float(made))
+    return (
+        Typed(nw.Int64(), made)
+        if isinstance(x, int)
+        else Typed(nw.Float64(), None if made is None else float(made))
+    )
 
 
 def rounded(args, options):
@@ -308,13 +333,18 @@ def rounded(args, options):
 
 
 def logarithm(args, options):
-    """The algorithm of the library on Python's floats; how far it is from the logarithm is held elsewhere."""
+    """The algorithm of the library on Python's floats;
+    how far it is from the logarithm is held elsewhere.
+    """
     x, base = float64(args[0]), options.get("base")
     if x is None or not x > (-1.0 if base is None else 0.0):
         return Typed(nw.Float64(), None)
     if math.isinf(x):
         return Typed(nw.Float64(), x)
-    return Typed(nw.Float64(), taylor.log1p(x) if base is None else taylor.logarithm(x, base, taylor.Floats()))
+    return Typed(
+        nw.Float64(),
+        taylor.log1p(x) if base is None else taylor.logarithm(x, base, taylor.Floats()),
+    )
 
 
 def exponential(args, options):
@@ -328,11 +358,16 @@ def exponential(args, options):
 
 
 def compare(op):
-    """Whole numbers exactly; where one of the two is no whole number, both as floats. A date is its midnight."""
+    """Whole numbers exactly; where one of the two is no whole number, both as floats.
+    A date is its midnight.
+    """
 
     def rule(args, options):
         if {family(x.dtype) for x in args} == {"date", "datetime"}:
-            args = [cast([x], {"dtype": nw.Datetime()}) if family(x.dtype) == "date" else x for x in args]
+            args = [
+                cast([x], {"dtype": nw.Datetime()}) if family(x.dtype) == "date" else x
+                for x in args
+            ]
         a, b = (x.value for x in args)
         if a is None or b is None:
             return Typed(nw.Boolean(), None)
@@ -400,7 +435,9 @@ def clip(args, options):
     x, kind = args[0], family(args[0].dtype)
     low, high = options["lower"], options["upper"]
     if kind in ("date", "datetime", "duration"):
-        low, high = (None if end is None else literal(midnight(end, x.dtype)).value for end in (low, high))
+        low, high = (
+            None if end is None else literal(midnight(end, x.dtype)).value for end in (low, high)
+        )
         dtype = x.dtype
     elif kind == "integer":
         first, last = whole_range(x.dtype)
@@ -425,7 +462,11 @@ def exclusive(args, options):
 def case(args, options):
     branches = [*args[1::2], args[-1]]
     kinds = {family(x.dtype) for x in branches} - {"null"}
-    holds = (branch for condition, branch in zip(args[:-1:2], branches, strict=False) if condition.value is True)
+    holds = (
+        branch
+        for condition, branch in zip(args[:-1:2], branches, strict=False)
+        if condition.value is True
+    )
     chosen = next(holds, branches[-1])
     if kinds == {"integer"}:
         return Typed(nw.Int64(), None if chosen.value is None else int64(chosen))
@@ -489,7 +530,9 @@ def from_text(x: Typed, target: Any) -> Any:
 
 
 def parsed_whole(text: str) -> int:
-    """Python's own reading of digits, which stops at 4,300 of them: beyond those it fits in no type."""
+    """Python's own reading of digits, which stops at 4,300 of them:
+    beyond those it fits in no type.
+    """
     digits = text.lstrip("+-").lstrip("0")
     if len(digits) > 60:
         return 2**200
@@ -511,7 +554,8 @@ def from_calendar(text: str, target: Any) -> int | None:
 
 
 def retimed(x: Typed, target: Any) -> int | None:
-    """A time in the unit of another type, rounded down; None where its 64 bits do not reach (years 1678 to 2261).
+    """A time in the unit of another type, rounded down;
+    None where its 64 bits do not reach (years 1678 to 2261).
 
     A time that gets a zone needs a day at either end of the calendar.
     """
@@ -590,10 +634,15 @@ def written(x: Typed) -> str | None:
 
 def named(dtype):
     """A text with each part of a date or time at its place, in digits."""
-    digits = {"%Y": "(?P<Y>[0-9]{4})", **{f"%{code}": f"(?P<{code}>[0-9]{{2}})" for code in "mdHMS"}}
+    digits = {
+        "%Y": "(?P<Y>[0-9]{4})",
+        **{f"%{code}": f"(?P<{code}>[0-9]{{2}})" for code in "mdHMS"},
+    }
 
     def rule(args, options):
-        form = "".join(digits.get(x, re.escape(x)) for x in re.findall("%.|[^%]+", options["format"]))
+        form = "".join(
+            digits.get(x, re.escape(x)) for x in re.findall("%.|[^%]+", options["format"])
+        )
         found = None if args[0].value is None else re.fullmatch(form, args[0].value)
         if found is None:
             return Typed(dtype, None)
@@ -606,8 +655,15 @@ def named(dtype):
 
 
 def python(pattern: str) -> re.Pattern[str]:
-    """A pattern as Python has it: sets of ASCII, but the white space of Unicode, and an end that is none of lines."""
-    listed = pattern.replace(r"\S", f"[^{WHITE}]").replace(r"\s", f"[{WHITE}]").replace("[[", "[").replace("$", r"\Z")
+    """A pattern as Python has it: sets of ASCII, but the white space of Unicode,
+    and an end that is none of lines.
+    """
+    listed = (
+        pattern.replace(r"\S", f"[^{WHITE}]")
+        .replace(r"\s", f"[{WHITE}]")
+        .replace("[[", "[")
+        .replace("$", r"\Z")
+    )
     return re.compile(listed, re.ASCII)
 
 
@@ -621,7 +677,9 @@ def extracted(x: str, options: dict[str, Any]) -> str | None:
 
 def counted(x: str, options: dict[str, Any]) -> int:
     pattern = options["pattern"]
-    return len(list(python(pattern).finditer(x))) if isinstance(pattern, Pattern) else x.count(pattern)
+    return (
+        len(list(python(pattern).finditer(x))) if isinstance(pattern, Pattern) else x.count(pattern)
+    )
 
 
 def replaced_matches(x: str, options: dict[str, Any]) -> str | None:
@@ -670,7 +728,9 @@ def clock(x: Typed) -> dt.datetime:
 
 def date(args, options):
     x = args[0]
-    return Typed(nw.Date(), None if x.value is None else clock(x).date().toordinal() - EPOCH.toordinal())
+    return Typed(
+        nw.Date(), None if x.value is None else clock(x).date().toordinal() - EPOCH.toordinal()
+    )
 
 
 def local(x: Typed) -> Typed:
@@ -680,7 +740,9 @@ def local(x: Typed) -> Typed:
 
 
 def localized(x: Typed, zone: str) -> Typed:
-    """The moment at which a zone's clock shows a time: of two that Python gives, those whose clock shows it, if one."""
+    """The moment at which a zone's clock shows a time:
+    of two that Python gives, those whose clock shows it, if one.
+    """
     target = nw.Datetime(x.dtype.time_unit, zone)
     if any(time_or_none(x.value + by * DAY, target).value is None for by in (1, -1)):
         return Typed(target, None)
@@ -724,7 +786,9 @@ def truncated(args, options):
 
 
 def window(x: Typed, options: dict[str, Any]) -> Typed:
-    """Months are counted from January 1970, weeks from its first Monday, other windows from its first second."""
+    """Months are counted from January 1970, weeks from its first Monday, other
+    windows from its first second.
+    """
     if x.value is None:
         return Typed(x.dtype, None)
     number, unit = re.fullmatch("([0-9]+)([a-z]+)", options["every"]).groups()
@@ -771,7 +835,9 @@ def month_end(args, options):
         return Typed(x.dtype, None)
     day = clock(x).date()
     nano = x.value * DAY if isinstance(x.dtype, nw.Date) else x.value
-    return time_or_none((first_of((day.year - 1970) * 12 + day.month) - 1) * DAY + nano % DAY, x.dtype)
+    return time_or_none(
+        (first_of((day.year - 1970) * 12 + day.month) - 1) * DAY + nano % DAY, x.dtype
+    )
 
 
 def second(args, options):
@@ -797,7 +863,8 @@ def month_start(args, options):
 
 
 def time_or_none(nano: int, dtype: Any) -> Typed:
-    """A time, where there is one: in the years 1 to 9999, and where 64 bits are nanoseconds, one that they hold.
+    """A time, where there is one: in the years 1 to 9999, and where 64 bits are
+    nanoseconds, one that they hold.
 
     The clock of a zone needs a day at either end.
     """
@@ -879,7 +946,9 @@ RULES: dict[str, Callable[..., Typed]] = {
     "dt.second": second,
     "dt.convert_time_zone": rezoned,
     "dt.replace_time_zone": relabelled,
-    **dict.fromkeys(("dt.total_days", "dt.total_hours", "dt.total_minutes", "dt.total_seconds"), total),
+    **dict.fromkeys(
+        ("dt.total_days", "dt.total_hours", "dt.total_minutes", "dt.total_seconds"), total
+    ),
     "dt.weekday": part(lambda t: t.isoweekday()),
     "dt.ordinal_day": part(lambda t: t.timetuple().tm_yday),
     "dt.hour": part(lambda t: t.hour),

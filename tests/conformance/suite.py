@@ -1,6 +1,7 @@
 """One way to ask: many expressions in one query on one table, each value held against `reference`.
 
-What was held is counted, and so is what was refused. A refusal must name what to type: a call, a type, an argument.
+What was held is counted, and so is what was refused. A refusal must name what to type: a call, a
+type, an argument.
 """
 
 from __future__ import annotations
@@ -24,23 +25,31 @@ from dpframe.plan.nodes import names, text
 
 __all__ = ["TALLY", "Tally", "check", "refused", "takes_steps", "wanted"]
 
-# What to type: a call, an argument, a type, a word of SQL, a column; or which values or names to give.
+# What to type: a call, an argument, a type, a word of SQL, a column; or which values or names to
+# give.
 _CALLS, _TYPES = r"[a-z_]\w*\(|\b[a-z_]+=|[a-z]\w*\.[a-z]\w+|\['", r"'(u?int|float)\d+'"
-_TYPED = re.compile(rf"{_CALLS}|{_TYPES}|\b(CAST|SET|CREATE|AT TIME ZONE|Give|Compare with|such as) ")
+_TYPED = re.compile(
+    rf"{_CALLS}|{_TYPES}|\b(CAST|SET|CREATE|AT TIME ZONE|Give|Compare with|such as) "
+)
 
 
 @dataclass
 class Tally:
-    """Numbers of checked operations, cells and combinations of both, and the refusals, for each engine."""
+    """Numbers of checked operations, cells and combinations of both, and
+    the refusals, for each engine.
+    """
 
     operations: dict[str, set[str]] = field(default_factory=dict)
     cells: Counter[str] = field(default_factory=Counter)
     combinations: Counter[str] = field(default_factory=Counter)
-    refusals: Counter[str] = field(default_factory=Counter)  # by operation, error and engine, with a tab between
+    # by operation, error and engine, with a tab between
+    refusals: Counter[str] = field(default_factory=Counter)
     messages: dict[str, str] = field(default_factory=dict)  # one of each operation and error
 
     def add(self, engine: str, operations: set[str], rows: int, many: int) -> None:
-        """Add `many` expressions, with their operations, on a table of `rows` rows to the counts."""
+        """Add `many` expressions, with their operations, on a
+        table of `rows` rows to the counts.
+        """
         self.operations.setdefault(engine, set()).update(operations)
         self.cells[engine] += rows
         self.combinations[engine] += rows * many
@@ -74,15 +83,18 @@ class Tally:
     def lines(self) -> list[str]:
         """The counts as a text for people."""
         rows = [
-            f"{name}: {len(words)} operations, {self.cells[name]:,} rows, {self.combinations[name]:,} combinations"
+            f"{name}: {len(words)} operations, {self.cells[name]:,} rows, "
+            f"{self.combinations[name]:,} combinations"
             for name, words in sorted(self.operations.items())
         ]
         operations, rows_held = set().union(*self.operations.values()), sum(self.cells.values())
         size = (
-            f"{len(operations)} operations x {rows_held:,} rows of cells x {len(self.operations)} engines or settings: "
-            f"{sum(self.combinations.values()):,} values held"
+            f"{len(operations)} operations x {rows_held:,} rows of cells x {len(self.operations)} "
+            f"engines or settings: {sum(self.combinations.values()):,} values held"
         )
-        refusals = f"{self.refusals.total():,} refusals before the charge, each naming what to type:"
+        refusals = (
+            f"{self.refusals.total():,} refusals before the charge, each naming what to type:"
+        )
         return [size, *rows, refusals, *self._refusals()]
 
     def _refusals(self) -> list[str]:
@@ -92,7 +104,8 @@ class Tally:
             key, engine = name.split("\t")
             by_key.setdefault(key, Counter())[engine] += many
         return [
-            f"  {key}, {engines.total():,} times on {len(engines)} engines, as: {self.messages[key]:.240}"
+            f"  {key}, {engines.total():,} times on {len(engines)} engines, as: "
+            f"{self.messages[key]:.240}"
             for key, engines in sorted(by_key.items())
         ]
 
@@ -101,7 +114,9 @@ TALLY = Tally()
 
 
 def refused(engine: str, operation: str, error: DpFrameError, question: str = "") -> list[str]:
-    """Count a refusal. Return a complaint if its message, without the words of the question, names nothing to type."""
+    """Count a refusal. Return a complaint if its message, without the words of the
+    question, names nothing to type.
+    """
     TALLY.refuse(engine, operation, error)
     words = str(error).replace(question, "") if question else str(error).split(": ", 1)[-1]
     words = words.replace("with_columns(x=...)", "").replace("with_columns(x=)", "")
@@ -113,22 +128,33 @@ _HELD: dict[Any, tuple[Cells, list[Typed]]] = {}
 
 
 def _held(cells: Cells, *, readable: bool) -> list[Typed]:
-    """The cells of a column as operations see them; for a column that is not read, whether each cell is null."""
+    """The cells of a column as operations see them;
+    for a column that is not read, whether each cell is null.
+    """
     key = (id(cells), readable)
     if key not in _HELD:
-        typed = [held(cells.dtype, cell) if readable else Typed(cells.dtype, cell) for cell in cells.cells]
+        typed = [
+            held(cells.dtype, cell) if readable else Typed(cells.dtype, cell)
+            for cell in cells.cells
+        ]
         _HELD[key] = (cells, typed)
     return _HELD[key][1]
 
 
 def wanted(expr: dp.Expr, table: Mapping[str, Cells], frame: dp.PrivateFrame) -> list[Any]:
-    """What an expression is in each row of a table, from `reference`; computed once for all engines."""
+    """What an expression is in each row of a table, from `reference`;
+    computed once for all engines.
+    """
     read = sorted(names(expr._node))
     readable = [kind(frame._step.table.columns[name].domain.dtype) != "other" for name in read]
     key = (text(expr._node), *(id(table[name]) for name in read), *readable)
     if key not in _WANTED:
-        columns = [_held(table[name], readable=can) for name, can in zip(read, readable, strict=True)]
-        rows = zip(*columns, strict=True) if columns else [()] * len(next(iter(table.values())).cells)
+        columns = [
+            _held(table[name], readable=can) for name, can in zip(read, readable, strict=True)
+        ]
+        rows = (
+            zip(*columns, strict=True) if columns else [()] * len(next(iter(table.values())).cells)
+        )
         _WANTED[key] = [value(expr._node, dict(zip(read, row, strict=True))).value for row in rows]
     return _WANTED[key]
 
@@ -138,15 +164,21 @@ def same(got: Any, want: Any) -> bool:
     return type(got) is type(want) and got == want
 
 
-def check(engine: Engine, table: Mapping[str, Cells], exprs: Sequence[dp.Expr], *, most: int = 40) -> None:
-    """Hold expressions on an engine: a typed refusal that does not depend on rows, or the values of `reference`.
+def check(
+    engine: Engine, table: Mapping[str, Cells], exprs: Sequence[dp.Expr], *, most: int = 40
+) -> None:
+    """Hold expressions on an engine: a typed refusal that does not depend on
+    rows, or the values of `reference`.
 
-    An expression is refused from the types of a table alone, which are those of the table without rows.
+    An expression is refused from the types of a table alone, which are those of the table without
+    rows.
     """
     brought = engine.bring(table)
     empty = engine.bring({name: replace(cells, cells=()) for name, cells in table.items()})
     frame, nothing = (dp.protect(side.native, unit=dp.Rows(1)) for side in (brought, empty))
-    assert frame._step.table.columns == nothing._step.table.columns, "the types of a table depend on its rows"
+    assert frame._step.table.columns == nothing._step.table.columns, (
+        "the types of a table depend on its rows"
+    )
     failures: list[str] = []
     accepted = []
     for expr in exprs:
@@ -184,7 +216,9 @@ def takes_steps(expr: dp.Expr) -> bool:
 
 
 def _batches(exprs: Sequence[dp.Expr], most: int) -> list[list[dp.Expr]]:
-    """Expressions that one query asks: few of those that are computed in several steps, each a query in a query."""
+    """Expressions that one query asks: few of those that are computed in several
+    steps, each a query in a query.
+    """
     long = [expr for expr in exprs if takes_steps(expr)]
     short = [expr for expr in exprs if not takes_steps(expr)]
     sizes = ((short, most), (long, most if most >= _DATAFRAMES else _FEW))
@@ -200,7 +234,11 @@ def _operations(node: Any) -> set[str]:
 
 
 def _values(
-    engine: Engine, brought: Brought, frame: dp.PrivateFrame, nothing: dp.PrivateFrame, exprs: Sequence[dp.Expr]
+    engine: Engine,
+    brought: Brought,
+    frame: dp.PrivateFrame,
+    nothing: dp.PrivateFrame,
+    exprs: Sequence[dp.Expr],
 ) -> list[str]:
     """The differences between the values and totals of one query and those of `reference`."""
     named = {f"e{i}": expr for i, expr in enumerate(exprs)}
@@ -215,14 +253,20 @@ def _values(
         return _raised(engine, nothing, exprs[0], error)
     failures = []
     for name, expr in named.items():
-        failures += _unlike(engine, brought, made, name, expr, values[name], wanted(expr, brought.cells, frame))
+        failures += _unlike(
+            engine, brought, made, name, expr, values[name], wanted(expr, brought.cells, frame)
+        )
         if totals[name] != sum(x is not None for x in values[name]):
             failures.append(f"{expr}: counted {totals[name]} values")
     return failures
 
 
-def _raised(engine: Engine, nothing: dp.PrivateFrame, expr: dp.Expr, error: BaseException) -> list[str]:
-    """A refusal if the query on the table without rows is refused with a typed error too; otherwise a failure."""
+def _raised(
+    engine: Engine, nothing: dp.PrivateFrame, expr: dp.Expr, error: BaseException
+) -> list[str]:
+    """A refusal if the query on the table without rows is refused with a typed
+    error too; otherwise a failure.
+    """
     made = nothing.with_columns(x=expr)
     try:
         asked.validate(made.agg(n=dp.count("x"))._question)
@@ -235,9 +279,17 @@ def _raised(engine: Engine, nothing: dp.PrivateFrame, expr: dp.Expr, error: Base
 
 
 def _unlike(
-    engine: Engine, brought: Brought, made: dp.PrivateFrame, name: str, expr: dp.Expr, got: list[Any], want: list[Any]
+    engine: Engine,
+    brought: Brought,
+    made: dp.PrivateFrame,
+    name: str,
+    expr: dp.Expr,
+    got: list[Any],
+    want: list[Any],
 ) -> list[str]:
-    """The rows whose value differs from the expected one, or is outside of the domain that the plan states."""
+    """The rows whose value differs from the expected one, or is outside of
+    the domain that the plan states.
+    """
     facts, failures = made._step.table.columns[name].domain, []
     scale = NANO[facts.dtype.time_unit] if family(facts.dtype) in ("datetime", "duration") else 1
     low, high = (end * scale for end in facts.bounds) if facts.bounds else (-math.inf, math.inf)

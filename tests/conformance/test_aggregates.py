@@ -1,4 +1,6 @@
-"""Every aggregate on every engine, one cell in each group, so that what a cell adds is seen: that of `reference`."""
+"""Every aggregate on every engine, one cell in each group, so that what a cell
+adds is seen: that of `reference`.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,24 @@ def fewer_candidates():
         yield
 
 
-MOST = ("int8", "int64", "uint64", "int128", "float64", "decimal38_10", "string", "boolean", "date", "datetime_us")
+MOST = (
+    "int8",
+    "int64",
+    "uint64",
+    "int128",
+    "float64",
+    "decimal38_10",
+    "string",
+    "boolean",
+    "date",
+    "datetime_us",
+)
 QUICK = {  # the types that are asked each time
-    **{"polars": ("int64", "int128", "float64", "string", "date"), "duckdb": ("float64",), "postgres": ("float64",)},
+    **{
+        "polars": ("int64", "int128", "float64", "string", "date"),
+        "duckdb": ("float64",),
+        "postgres": ("float64",),
+    },
     **{"dask": ("int64", "string"), "pandas nullable": ("uint64", "boolean")},
 }
 
@@ -57,7 +74,9 @@ def ticks(dtype, cell):
 
 
 def integer(measure, x):
-    """A value on the grid of a measure: whole numbers exactly, floats by ⌊x / step + 1/2⌋ in floats."""
+    """A value on the grid of a measure: whole numbers exactly, floats
+    by ⌊x / step + 1/2⌋ in floats.
+    """
     grid, low, high = measure.grid, measure.grid.lower, measure.grid.upper
     if measure.kind == "unit_sum":
         low, high = -(2**10) * grid.magnitude, 2**10 * grid.magnitude
@@ -73,7 +92,9 @@ def integer(measure, x):
         if measure.factors:  # powers of distances
             reach = float(max(map(abs, measure.factors[0].ends))) * (1 + 1e-9)
             reach = float(max(map(abs, measure.factors[0].ends))) * (1 + 1e-9)
-            x = math.prod([min(max(x - float(measure.about), -reach), reach)] * len(measure.factors))
+            x = math.prod(
+                [min(max(x - float(measure.about), -reach), reach)] * len(measure.factors)
+            )
         x = min(max(x, ends[0]), ends[1]) - float(grid.centre)
         made = math.floor(x * float(1 / grid.step) + 0.5)
     made = min(max(made, low), high)
@@ -92,18 +113,26 @@ def unlike(measure, totals, column):
         ]
     if measure.kind == "log":
         rows = enumerate(zip(values, totals, strict=True))
-        return [row for row, (x, got) in rows if not _is_logarithm(measure, x, int(got) * measure.unit)]
+        return [
+            row for row, (x, got) in rows if not _is_logarithm(measure, x, int(got) * measure.unit)
+        ]
     if measure.kind in ("values", "distinct"):
         right = [Fraction(x is not None) for x in values]
     elif measure.kind in ("rows", "units"):
         right = [Fraction(1)] * len(values)
     else:
         right = [integer(measure, x) * measure.grid.step for x in values]
-    return [row for row, (got, want) in enumerate(zip(totals, right, strict=True)) if int(got) * measure.unit != want]
+    return [
+        row
+        for row, (got, want) in enumerate(zip(totals, right, strict=True))
+        if int(got) * measure.unit != want
+    ]
 
 
 def _is_logarithm(measure, x, got):
-    """Whether a total is the logarithm on the grid; see `release/estimators` for what is said of its digits."""
+    """Whether a total is the logarithm on the grid;
+    see `release/estimators` for what is said of its digits.
+    """
     grid = measure.grid
     if x is None:
         return got == 0
@@ -113,7 +142,9 @@ def _is_logarithm(measure, x, got):
 
 
 def _chosen(measure, dtype, x, many):
-    """Whether a row counts at the nearest candidate alone, and at no candidate if its value is missing."""
+    """Whether a row counts at the nearest candidate alone, and at no
+    candidate if its value is missing.
+    """
     at = np.flatnonzero(many).tolist()
     if measure.kind == "modes":
         return len(at) == any(_equal(dtype, x, key) for key in measure.values) and all(
@@ -125,7 +156,8 @@ def _chosen(measure, dtype, x, many):
     if listed is None:  # the parts between some points, each of which belongs to the part before it
         return at[0] == bisect.bisect_left(measure.cuts, float(x))
     inside = min(max(float(x), listed.lower), listed.upper)
-    return abs(inside - listed.points(at[0])) <= listed.step * (0.5 + 1e-4)  # see `Candidates.nearest`
+    # see `Candidates.nearest`
+    return abs(inside - listed.points(at[0])) <= listed.step * (0.5 + 1e-4)
 
 
 def _equal(dtype, x, key):
@@ -142,7 +174,9 @@ def _equal(dtype, x, key):
 
 
 def hold(engine, names, unit, *, each):
-    """Hold aggregates on columns of some types; `each` of how many is taken, so that a quick run is one."""
+    """Hold aggregates on columns of some types; `each` of how many is
+    taken, so that a quick run is one.
+    """
     brought = engine.bring(singles(names))
     frame = dp.protect(brought.native, unit=unit).with_columns(key=dp.col("r") + 0)
     many, failures = brought.height, []
@@ -154,7 +188,10 @@ def hold(engine, names, unit, *, each):
     accepted = []
     for name in names:
         column = f"a_{name}"
-        if column not in brought.cells or kind(frame._step.table.columns[column].domain.dtype) == "other":
+        if (
+            column not in brought.cells
+            or kind(frame._step.table.columns[column].domain.dtype) == "other"
+        ):
             continue
         for i, aggregate in enumerate(aggregates(column, TYPES[name].dtype)):
             if (i + len(name)) % each:
@@ -163,14 +200,20 @@ def hold(engine, names, unit, *, each):
                 grouped.agg(x=aggregate)
                 accepted.append(aggregate)
             except DpFrameError as error:
-                failures += refused(engine.name, f"aggregate {type(aggregate).__name__.lower()}", error)
+                failures += refused(
+                    engine.name, f"aggregate {type(aggregate).__name__.lower()}", error
+                )
     at_once = 1 if engine.name.startswith("sqlite") else 30  # its parser has no room for many
     for start in range(0, len(accepted), at_once):
-        ask = grouped.agg(**{f"x{i}": one for i, one in enumerate(accepted[start : start + at_once])})._question
+        ask = grouped.agg(
+            **{f"x{i}": one for i, one in enumerate(accepted[start : start + at_once])}
+        )._question
         try:
             asked.validate(ask)
         except UnsupportedOperation as error:
-            failures += refused(engine.name, f"aggregate {type(accepted[start]).__name__.lower()}", error)
+            failures += refused(
+                engine.name, f"aggregate {type(accepted[start]).__name__.lower()}", error
+            )
             continue
         totals = asked.totals(ask, 1)
         assert totals.keys["key"].to_list() == list(range(many))
@@ -186,9 +229,15 @@ def hold(engine, names, unit, *, each):
             read = [held(cells.dtype, x).value for x in cells.cells]
             wrong = unlike(measure, values, (dtype, read))
             failures += [
-                f"{paid.names} {measure.kind} of {at}: {values[r]}, for {cells.cells[r]!r:.80}" for r in wrong[:2]
+                f"{paid.names} {measure.kind} of {at}: {values[r]}, for {cells.cells[r]!r:.80}"
+                for r in wrong[:2]
             ]
-    TALLY.add(engine.name, {f"aggregate {type(a).__name__.lower()}" for a in accepted}, many, len(accepted))
+    TALLY.add(
+        engine.name,
+        {f"aggregate {type(a).__name__.lower()}" for a in accepted},
+        many,
+        len(accepted),
+    )
     assert not failures, f"{len(failures)} failures on {engine.name}\n" + "\n".join(failures[:20])
 
 
@@ -201,6 +250,8 @@ def test_every_aggregate_sees_each_cell(engine):
 @pytest.mark.parametrize("unit", ["r", dp.Rows(1)], ids=["unit", "rows"])
 @pytest.mark.parametrize("engine", LONG)
 def test_every_aggregate_of_every_type_sees_each_cell(engine, unit):
-    """Half of the types with an identifier and half without, and the other way round on the next engine."""
+    """Half of the types with an identifier and half without, and the
+    other way round on the next engine.
+    """
     turn = EVERY.index(engine) + (unit == "r")
     hold(engine, list(TYPES)[turn % 2 :: 2], unit, each=3)

@@ -1,4 +1,6 @@
-"""Operations that are made of others: what is declared of their size and bounds, and the answers of Polars itself."""
+"""Operations that are made of others: what is declared of their size and bounds,
+and the answers of Polars itself.
+"""
 
 import datetime as dt
 import itertools
@@ -24,7 +26,12 @@ ROWS = pl.DataFrame(
         "b": [2, 2, -2, -2, 3, 1, 3, 0],
         "s": ["abcdef", "ab", "", None, "é👩x", "-7", "+12", "31.01.2020"],
         "t": [
-            *(dt.datetime(2020, 1, 31, 5, 6, 7), dt.datetime(1969, 12, 31, 23, 59, 59), None, dt.datetime(2020, 2, 29)),
+            *(
+                dt.datetime(2020, 1, 31, 5, 6, 7),
+                dt.datetime(1969, 12, 31, 23, 59, 59),
+                None,
+                dt.datetime(2020, 2, 29),
+            ),
             *(
                 dt.datetime(1970, 1, 5),
                 dt.datetime(1999, 12, 31, 12),
@@ -62,12 +69,21 @@ ALIKE = {
     "days": D - E,
     "whole days": (D - E).dt.total_days(),
     "between": T - U,
-    **{f"total {unit}": getattr((T - U).dt, f"total_{unit}")() for unit in ("days", "hours", "minutes", "seconds")},
+    **{
+        f"total {unit}": getattr((T - U).dt, f"total_{unit}")()
+        for unit in ("days", "hours", "minutes", "seconds")
+    },
     "later": T + pl.duration(days=3, hours=5),
     "earlier": T - dt.timedelta(days=400),
     "later day": D + pl.duration(days=3),
-    **{f"offset {by}": T.dt.offset_by(by) for by in ("3d", "-2h", "2w", "1mo", "-1mo", "13mo", "-1q", "4y")},
-    **{f"window {e}": T.dt.truncate(e) for e in ("1h", "1w", "2w", "3w", "1mo", "2mo", "5mo", "1q", "2q", "1y", "3y")},
+    **{
+        f"offset {by}": T.dt.offset_by(by)
+        for by in ("3d", "-2h", "2w", "1mo", "-1mo", "13mo", "-1q", "4y")
+    },
+    **{
+        f"window {e}": T.dt.truncate(e)
+        for e in ("1h", "1w", "2w", "3w", "1mo", "2mo", "5mo", "1q", "2q", "1y", "3y")
+    },
     "offset of a date": D.dt.offset_by("-1mo"),
     "window of a date": D.dt.truncate("2mo"),
     "month end": T.dt.month_end(),
@@ -75,7 +91,9 @@ ALIKE = {
     "zone": T.dt.convert_time_zone("Europe/Berlin"),
     "clock": T.dt.replace_time_zone("Asia/Tokyo"),
     "hours of a zone": T.dt.convert_time_zone("Europe/Berlin").dt.truncate("1h"),
-    "months of a zone": T.dt.convert_time_zone("Europe/Berlin").dt.truncate("1mo").dt.replace_time_zone(None),
+    "months of a zone": T.dt.convert_time_zone("Europe/Berlin")
+    .dt.truncate("1mo")
+    .dt.replace_time_zone(None),
     "matches": S.str.contains("(?i)A|^-[0-9]$"),
     "group": S.str.extract("([a-z])([^a])", 2),
     "match": S.str.extract("a|ab", 0),
@@ -109,18 +127,32 @@ def test_quotients_and_remainders_are_exact():
     numbers = [sign * x for x in near for sign in (1, -1)]
     pairs = list(itertools.product([0, *numbers], [0, *numbers]))
     pairs += [
-        (rng.randint(-(2 ** rng.randint(1, 62)), 2**62), rng.randint(-(2 ** rng.randint(1, 62)), 2**20))
+        (
+            rng.randint(-(2 ** rng.randint(1, 62)), 2**62),
+            rng.randint(-(2 ** rng.randint(1, 62)), 2**20),
+        )
         for _ in range(500)
     ]
     pairs += [
-        (b * q + r, b) for b in numbers for q in (-3, -1, 1, 2) for r in (-1, 0, 1) if abs(b * q + r) < 9 * 10**18
+        (b * q + r, b)
+        for b in numbers
+        for q in (-3, -1, 1, 2)
+        for r in (-1, 0, 1)
+        if abs(b * q + r) < 9 * 10**18
     ]
     table = dp.protect(pl.DataFrame({"a": [1], "b": [1]}), unit=dp.Rows(1))._step.table
-    for operation, rule in (("floor_divide_by", lambda a, b: a // b), ("modulo_by", lambda a, b: a % b)):
+    for operation, rule in (
+        ("floor_divide_by", lambda a, b: a // b),
+        ("modulo_by", lambda a, b: a % b),
+    ):
         node = composed(Call(operation, (Name("a"), Name("b"))), table)
         for a, b in pairs:
             row = [Typed(nw.Int64(), a), Typed(nw.Int64(), b)]
-            assert value(node, dict(zip("ab", row, strict=True))) == by_column(rule)(row, {}), (operation, a, b)
+            assert value(node, dict(zip("ab", row, strict=True))) == by_column(rule)(row, {}), (
+                operation,
+                a,
+                b,
+            )
 
 
 @pytest.mark.parametrize("operation", ["floor_divide_by", "modulo_by"])
@@ -130,9 +162,15 @@ def test_bounds_of_quotients_hold(operation):
     for top, by in itertools.product(ends, ends):
         domains = [ColumnDomain(nw.Int64(), False, Bounds(*limits)) for limits in (top, by)]
         known = OPERATIONS[operation].rule(Applied("", domains, {}))
-        values = [by_hand(a, b) for a in range(top[0], top[1] + 1) for b in range(by[0], by[1] + 1) if b]
+        values = [
+            by_hand(a, b) for a in range(top[0], top[1] + 1) for b in range(by[0], by[1] + 1) if b
+        ]
         assert known.nullable == (by[0] <= 0 <= by[1])
-        assert all(known.bounds.lower <= x <= known.bounds.upper for x in values), (top, by, known.bounds)
+        assert all(known.bounds.lower <= x <= known.bounds.upper for x in values), (
+            top,
+            by,
+            known.bounds,
+        )
 
 
 OPTIONS = {
@@ -145,19 +183,26 @@ OPTIONS = {
     "dt.replace_time_zone": {"zone": "Asia/Tokyo"},
     "dt.truncate": {"every": "1d"},
     "str.to_date": {"format": dp.col("s").str.to_date("%d.%m.%Y")._node.options[0][1]},
-    "str.to_datetime": {"format": dp.col("s").str.to_datetime("a%db%mc%Yd%He%Mf%Sg")._node.options[0][1]},
+    "str.to_datetime": {
+        "format": dp.col("s").str.to_datetime("a%db%mc%Yd%He%Mf%Sg")._node.options[0][1]
+    },
     **{f"dt.total_{unit}": {"unit": unit[0]} for unit in ("days", "hours", "minutes", "seconds")},
 }
 
 
-@pytest.mark.parametrize("operation", sorted(COMPOSED.keys() - {"add", "subtract"}))  # whose numbers are no composition
+# whose numbers are no composition
+@pytest.mark.parametrize("operation", sorted(COMPOSED.keys() - {"add", "subtract"}))
 def test_an_operation_is_no_larger_than_its_declaration(operation):
-    """So an expression that can be typed can be computed: limits of its depth and size hold for what it is made of."""
+    """So an expression that can be typed can be computed:
+    limits of its depth and size hold for what it is made of.
+    """
     zoned = dt.datetime(2020, 1, 1, tzinfo=zoneinfo.ZoneInfo("Europe/Berlin"))
     rows = pl.DataFrame({"a": [1], "b": [1], "s": ["x"], "z": [zoned], "d": [dt.timedelta(1)]})
     table = dp.protect(rows, unit=dp.Rows(1))._step.table
     families = {"str.": "s", "concat_str": "s", "dt.total": "d", "dt.": "z"}
-    column = next((column for start, column in families.items() if operation.startswith(start)), "a")
+    column = next(
+        (column for start, column in families.items() if operation.startswith(start)), "a"
+    )
     args = (Name(column),) if operation.startswith(("str.", "dt.")) else (Name(column), Name("b"))
     call = Call(operation, args, tuple(OPTIONS.get(operation, {}).items()))
     made, declared = composed(call, table), OPERATIONS[operation]
@@ -173,8 +218,13 @@ def _nodes(node):
 def test_four_quotients_stand_within_each_other_and_five_need_a_column_of_their_own():
     four = dp.col("a") // dp.col("b") // dp.col("b") % dp.col("a") // dp.col("b")
     rows = pl.DataFrame({"r": [0, 1, 2], "a": [100, -7, None], "b": [7, 2, 1]})
-    frame = dp.protect(rows, unit=dp.Rows(1)).with_columns(x=four, y=dp.col("a") / dp.col("b") / dp.col("b"))
-    assert rows_of(frame, ["x", "y"]) == {"x": [100 // 7 // 7 % 100 // 7, -1, None], "y": [100 / 7 / 7, -1.75, None]}
+    frame = dp.protect(rows, unit=dp.Rows(1)).with_columns(
+        x=four, y=dp.col("a") / dp.col("b") / dp.col("b")
+    )
+    assert rows_of(frame, ["x", "y"]) == {
+        "x": [100 // 7 // 7 % 100 // 7, -1, None],
+        "y": [100 / 7 / 7, -1.75, None],
+    }
     with pytest.raises(InvalidArgument, match=r"with_columns\(part=\.\.\.\)"):
         four // dp.col("b")
 

@@ -23,7 +23,9 @@ from dpframe import engine as asked
 from dpframe.errors import DpFrameError
 
 # Dask writes a warning of pandas when it reads parts of a file.
-pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index:Warning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:The inplace keyword in DataFrame.reset_index:Warning"
+)
 
 NAN, INF = math.nan, math.inf
 FLOATS = {  # cells of one file, of which statistics say less or other things
@@ -39,14 +41,24 @@ FLOATS = {  # cells of one file, of which statistics say less or other things
 }
 LONG = "x" * 100
 TEXTS = {
-    "long": (LONG, LONG + "a", LONG + "b", LONG + "\U0010ffff" * 50, LONG + "\U0010ffff" * 51, LONG + "é" * 99, None),
+    "long": (
+        LONG,
+        LONG + "a",
+        LONG + "b",
+        LONG + "\U0010ffff" * 50,
+        LONG + "\U0010ffff" * 51,
+        LONG + "é" * 99,
+        None,
+    ),
     "ends": ("", "\x00", "\x7f", "\u0080", "\ud7ff", "\ue000", "\U0010ffff"),
     "one text": ("a", "a", "a", "a", "A"),
 }
 
 
 def cases(*often):
-    """Scanners, each with two of six writers, as parameters. The quick tier has one for each scanner in `often`."""
+    """Scanners, each with two of six writers, as parameters.
+    The quick tier has one for each scanner in `often`.
+    """
     made = []
     for i, (name, of) in enumerate({**SCANNERS, **LONG_SCANNERS}.items()):
         for j, writer in enumerate(WRITERS):
@@ -77,7 +89,9 @@ def truths(exprs, frame):
 
 
 def hold_filters(engine, table, exprs):
-    """Each filter keeps the rows for which `reference` says so. A filter can be handed to the reader of a file."""
+    """Each filter keeps the rows for which `reference` says so.
+    A filter can be handed to the reader of a file.
+    """
     brought = engine.bring(table)
     frame, failures = dp.protect(brought.native, unit=dp.Rows(1)), []
     for expr in truths(exprs, frame):
@@ -95,16 +109,29 @@ def hold_filters(engine, table, exprs):
 
 
 def guesses(x):
-    """Expressions of a float that are something else for a number, for NaN, and for an engine that knows of no NaN."""
+    """Expressions of a float that are something else for a number, for NaN, and for
+    an engine that knows of no NaN.
+    """
     return [
-        *(x > 5, x <= 2, ~(x < 2), x == 1, x.is_in([1, 2]), x.is_null(), x * 2 > 3, x.clip(0, 5) >= 5),
+        *(
+            x > 5,
+            x <= 2,
+            ~(x < 2),
+            x == 1,
+            x.is_in([1, 2]),
+            x.is_null(),
+            x * 2 > 3,
+            x.clip(0, 5) >= 5,
+        ),
         *(dp.when(x > 5).then(1).otherwise(0) == 1, x.cast("int64") >= 2),
     ]
 
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("engine", cases(*SCANNERS))
-@pytest.mark.parametrize("dtype", [nw.Float64(), pytest.param(nw.Float32(), marks=pytest.mark.long)], ids=str)
+@pytest.mark.parametrize(
+    "dtype", [nw.Float64(), pytest.param(nw.Float32(), marks=pytest.mark.long)], ids=str
+)
 def test_floats_that_statistics_leave_out(engine, dtype):
     for case in ("between", "one number", "parts"):
         cells = floats(dtype)[case]
@@ -134,18 +161,26 @@ def test_totals_of_floats_that_statistics_leave_out(engine):
         name, table = cells.name, {cells.name: cells}
         brought = engine.bring(table)
         numbered = {"r": brought.cells["r"], **table}
-        here, there = (dp.protect(native, unit=dp.Rows(1)) for native in (brought.native, polars(numbered)[0]))
+        here, there = (
+            dp.protect(native, unit=dp.Rows(1)) for native in (brought.native, polars(numbered)[0])
+        )
         units = [dp.protect(native, unit=name) for native in (brought.native, polars(numbered)[0])]
         for question in (
-            lambda f, n: f.agg(a=dp.count(n), b=dp.sum(n, (0, 5)), c=dp.mean(n, (-2, 3)), d=dp.var(n, (0, 1))),
+            lambda f, n: f.agg(
+                a=dp.count(n), b=dp.sum(n, (0, 5)), c=dp.mean(n, (-2, 3)), d=dp.var(n, (0, 1))
+            ),
             lambda f, n: f.agg(a=dp.min(n, (0, 5)), b=dp.max(n, (0, 5)), c=dp.median(n, (-9, 9))),
             lambda f, n: f.histogram(n, [-5, 0, 2, 5], underflow=True, overflow=True),
             lambda f, n: f.histogram(n, keys=[0, 1, 2, 5, None]),
             lambda f, n: f.n_unique(n),
         ):
-            got, want = (asked.totals(question(frame, name)._question, 1).values for frame in (here, there))
+            got, want = (
+                asked.totals(question(frame, name)._question, 1).values for frame in (here, there)
+            )
             assert _listed(got) == _listed(want), (engine.name, case)
-        got, want = (asked.totals(frame.agg(n=dp.count_units())._question, 1).values for frame in units)
+        got, want = (
+            asked.totals(frame.agg(n=dp.count_units())._question, 1).values for frame in units
+        )
         assert _listed(got) == _listed(want), (engine.name, case, "units")
         hold_keys(Asked(engine, (), table))
 
@@ -155,7 +190,12 @@ def test_texts_of_which_statistics_have_the_beginning(engine):
     for texts in TEXTS.values():
         cells = Cells("a_string", nw.String(), texts)
         x = dp.col("a_string")
-        exprs = [x < LONG[:64], x >= LONG + "y", x.is_in([LONG + "b", "\x7f", "A"]), x.str.len_chars() > 99]
+        exprs = [
+            x < LONG[:64],
+            x >= LONG + "y",
+            x.is_in([LONG + "b", "\x7f", "A"]),
+            x.str.len_chars() > 99,
+        ]
         for text in (*texts[:2], texts[-2]):
             exprs += [x == text, x < text]
         check(engine, {"a_string": cells}, exprs)

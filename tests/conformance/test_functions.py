@@ -1,4 +1,6 @@
-"""Logarithms and exponentials on every engine, on floats of every size: to the last digit those of Python's floats."""
+"""Logarithms and exponentials on every engine, on floats of every size:
+to the last digit those of Python's floats.
+"""
 
 from __future__ import annotations
 
@@ -16,23 +18,45 @@ import dpframe as dp
 
 
 def floats(many):
-    """Floats of every size, some near 1, some near the ends of what e^x can be, and those that are none."""
+    """Floats of every size, some near 1, some near the ends of what e^x
+    can be, and those that are none.
+    """
     rng = random.Random(20)
     near = [1 + rng.choice((1, -1)) * 10 ** rng.uniform(-16, 0) for _ in range(many)]
-    sizes = [rng.choice((1, -1)) * math.ldexp(rng.uniform(1, 2), rng.randint(-1074, 1023)) for _ in range(many)]
+    sizes = [
+        rng.choice((1, -1)) * math.ldexp(rng.uniform(1, 2), rng.randint(-1074, 1023))
+        for _ in range(many)
+    ]
     powers = [rng.uniform(-750, 720) for _ in range(many)]
-    ends = (5e-324, math.inf, -math.inf, math.nan, None, 0.0, -0.0, -1.0, 709.78, 709.79, -745.13, -745.14, 1.0)
+    ends = (
+        5e-324,
+        math.inf,
+        -math.inf,
+        math.nan,
+        None,
+        0.0,
+        -0.0,
+        -1.0,
+        709.78,
+        709.79,
+        -745.13,
+        -745.14,
+        1.0,
+    )
     return Cells("a_float64", nw.Float64(), (*near, *sizes, *powers, *ends))
 
 
-QUICK = ("polars", "duckdb")  # the others compute the few expressions of `test_operations` in the quick tier
+# the others compute the few expressions of `test_operations` in the quick tier
+QUICK = ("polars", "duckdb")
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "engine",
     [
-        param if param.id in QUICK else pytest.param(*param.values, id=param.id, marks=[*param.marks, pytest.mark.long])
+        param
+        if param.id in QUICK
+        else pytest.param(*param.values, id=param.id, marks=[*param.marks, pytest.mark.long])
         for param in engines(ENGINES)
     ],
 )

@@ -1,16 +1,20 @@
-"""Random steps, expressions and questions on random tables of hostile cells: no error once a release is paid.
+"""Random steps, expressions and questions on random tables of hostile cells:
+no error once a release is paid.
 
-Each case is a table, an engine, a chain of steps with expressions in them, and a question that is released. Before
-the charge a typed refusal is right, if the table without rows has the same one. After it nothing is: an error there
-may be one that a cell caused. Where limits leave no choice, the raw totals are those of Polars.
+Each case is a table, an engine, a chain of steps with expressions in them, and a question that is
+released. Before the charge a typed refusal is right, if the table without rows has the same one.
+After it nothing is: an error there may be one that a cell caused. Where limits leave no choice, the
+raw totals are those of Polars.
 
-How to run it. `pytest tests/conformance/test_fuzz.py` takes twenty seconds: a case or two on each engine but Spark.
-With `-m long` it takes about twenty minutes of one core, and asks every engine, Spark too. The numbers of the cases are
-fixed, so each run is the same. `DPFRAME_FUZZ_SEED=1000000` goes on from there, in both tiers: other numbers, other
-cases. A failing case names its engine and its number, and `hold_case("duckdb", 21)` is that case again.
+How to run it. `pytest tests/conformance/test_fuzz.py` takes twenty seconds: a case or two on each
+engine but Spark. With `-m long` it takes about twenty minutes of one core, and asks every engine,
+Spark too. The numbers of the cases are fixed, so each run is the same. `DPFRAME_FUZZ_SEED=1000000`
+goes on from there, in both tiers: other numbers, other cases. A failing case names its engine and
+its number, and `hold_case("duckdb", 21)` is that case again.
 
-`make fuzz` asks other cases each time, for a minute of processor time, on every engine but Spark; `MINUTES=20` for
-twenty. It says at which number it begins, and a failure says its own: `make fuzz SEED=21` begins with case 21.
+`make fuzz` asks other cases each time, for a minute of processor time, on every engine but Spark;
+`MINUTES=20` for twenty. It says at which number it begins, and a failure says its own: `make fuzz
+SEED=21` begins with case 21.
 """
 
 from __future__ import annotations
@@ -49,13 +53,16 @@ FEW = 2  # cases on each engine in each run of the tests, 1 where SQL is written
 CASES = 40  # in the long tier; fewer where one takes longer
 POLARS = ENGINES[0]
 START = int(os.environ.get("DPFRAME_FUZZ_SEED") or 0)
-MINUTES = float(os.environ.get("DPFRAME_FUZZ_MINUTES") or 0)  # of processor time, as `make fuzz` says
+# of processor time, as `make fuzz` says
+MINUTES = float(os.environ.get("DPFRAME_FUZZ_MINUTES") or 0)
 # Of the first some cells are known to differ, see known.py; the others leave a choice by a hash.
 ELSEWHERE = (".dt.", "max_rows=1)", "max_rows=3)")
 
 
 class Case:
-    """One random case on an engine: a table, steps and questions, also on the table without its rows."""
+    """One random case on an engine: a table, steps and questions, also
+    on the table without its rows.
+    """
 
     def __init__(self, engine, number):
         self.rng, self.engine = random.Random(number), engine
@@ -64,7 +71,9 @@ class Case:
         self.empty, self.steps = self.side.without_rows(), []
 
     def protected(self):
-        """A table; another one where the engine has no column of the unit's type, or it can be no unit."""
+        """A table; another one where the engine has no column of the
+        unit's type, or it can be no unit.
+        """
         while True:
             table, unit = a_table(self.rng)
             if _has(self.engine, table, unit):
@@ -93,7 +102,9 @@ class Case:
             self.steps.append(step)
 
     def question(self, *, wide):
-        """A question, released; with the totals of Polars where no unit has more than its limits."""
+        """A question, released; with the totals of Polars where no
+        unit has more than its limits.
+        """
         question = a_question(self.rng, self.side, wide=wide)
         query, nothing = _tried(question, self.side), _tried(question, self.empty)
         if _same_refusal(query, nothing):
@@ -101,7 +112,10 @@ class Case:
         noise = self.rng.choice(["auto", "auto", "laplace", "gaussian"])
         options = {"noise": noise}
         if not repr(query).startswith("Synthetic"):  # rows have no intervals
-            options |= {"ci": self.rng.choice([None, None, 0.95]), "covers": self.rng.choice(["noise", "population"])}
+            options |= {
+                "ci": self.rng.choice([None, None, 0.95]),
+                "covers": self.rng.choice(["noise", "population"]),
+            }
         released = self.release(query, self.side.budget, options)
         if isinstance(released, DpFrameError):
             other = self.release(nothing, self.empty.budget, options)
@@ -109,12 +123,19 @@ class Case:
             return self.refused("release", released)
         COUNTED["released", self.engine.name] += 1
         asked_for = getattr(query, "_question", None)  # synthetic rows have a query of their own
-        if wide and self.engine is not POLARS and type(asked_for) is Question and not asked_for.undecided:
+        if (
+            wide
+            and self.engine is not POLARS
+            and type(asked_for) is Question
+            and not asked_for.undecided
+        ):
             self.compare(question, query)
         return None
 
     def release(self, query, budget, options):
-        """The released table, or the refusal; any error once it is paid, and any of no type, is a failure."""
+        """The released table, or the refusal; any error once it is paid,
+        and any of no type, is a failure.
+        """
         before = budget.spent
         try:
             released = query.release(epsilon=1, delta=1e-6, **options)
@@ -125,11 +146,15 @@ class Case:
             paid = budget.spent != before or budget.failures.failed
             if paid or not isinstance(error, DpFrameError) or isinstance(error, EngineError):
                 when = "after the charge" if paid else "before the charge"
-                raise AssertionError(f"{type(error).__name__} {when}: {error}\n{query.explain()}") from error
+                raise AssertionError(
+                    f"{type(error).__name__} {when}: {error}\n{query.explain()}"
+                ) from error
             return error
 
     def compare(self, question, query):
-        """Compare the raw totals with those of Polars for equal cells, unless Polars refuses the question."""
+        """Compare the raw totals with those of Polars for equal cells,
+        unless Polars refuses the question.
+        """
         written = str(query.explain())
         if any(word in written for word in ELSEWHERE) or _times_of_ibis(self.engine, self.side):
             return
@@ -140,22 +165,37 @@ class Case:
             theirs = question(other)
         except DpFrameError:
             return
-        if _types(query) != _types(theirs):  # SQL holds milliseconds as microseconds, on another grid
+        # SQL holds milliseconds as microseconds, on another grid
+        if _types(query) != _types(theirs):
             return
         assert _totals(query) == _totals(theirs), f"other totals than Polars'\n{written}"
         COUNTED["compared", self.engine.name] += 1
 
     def refused(self, what, error):
         COUNTED["refused", self.engine.name] += 1
-        self.silent += refused(self.engine.name, f"a {what} of a random case", error) * isinstance(error, WrongType)
+        self.silent += refused(self.engine.name, f"a {what} of a random case", error) * isinstance(
+            error, WrongType
+        )
 
 
-VIEWS = ("accuracy", "report", "to_polars", "to_pandas", "to_arrow", "to_csv", "to_html", "plot", "with_ci")
+VIEWS = (
+    "accuracy",
+    "report",
+    "to_polars",
+    "to_pandas",
+    "to_arrow",
+    "to_csv",
+    "to_html",
+    "plot",
+    "with_ci",
+)
 CHANGES = ("nonnegative", "round", "shrink", "independence")
 
 
 def shown(released):
-    """What a user looks at after a release. A refusal that says that this release has no such thing is right."""
+    """What a user looks at after a release.
+    A refusal that says that this release has no such thing is right.
+    """
     views = [repr(released), released._repr_html_()]
     calls = [(name, ()) for name in (*VIEWS, *CHANGES)]
     calls += [("suppress", (5,)), *((name, (io.BytesIO(),)) for name in ("to_parquet", "to_excel"))]
@@ -180,8 +220,16 @@ def _has(engine, table, unit):
 
 
 def _times_of_ibis(engine, side):
-    """Whether a date or time is the unit in Ibis, where rows of a year that Python has not are of no unit."""
-    units = () if isinstance(side.unit, dp.Rows) else (side.unit,) if isinstance(side.unit, str) else side.unit
+    """Whether a date or time is the unit in Ibis, where rows of a year that
+    Python has not are of no unit.
+    """
+    units = (
+        ()
+        if isinstance(side.unit, dp.Rows)
+        else (side.unit,)
+        if isinstance(side.unit, str)
+        else side.unit
+    )
     times = any(side.held[name].name.startswith(("a_date", "b_date")) for name in units)
     return engine.name.startswith("ibis") and times
 
@@ -206,14 +254,19 @@ def _same_kind(one, other):
 
 
 def _same_refusal(one, other):
-    """Whether both tables refuse. If one alone refuses, the refusal depends on rows, and the test fails."""
+    """Whether both tables refuse.
+    If one alone refuses, the refusal depends on rows, and the test fails.
+    """
     assert _same_kind(one, other), f"a refusal depends on rows: {one!r:.300}, {other!r:.300}"
     return isinstance(one, DpFrameError)
 
 
 def _types(query):
     """The types of the columns that a question adds up."""
-    return [None if (column := paid.total.column) is None else column.domain.dtype for paid in query._question.read]
+    return [
+        None if (column := paid.total.column) is None else column.domain.dtype
+        for paid in query._question.read
+    ]
 
 
 def _totals(query):
@@ -221,7 +274,9 @@ def _totals(query):
     totals = asked.totals(query._question, 1)
     keys = list(map(repr, totals.keys.rows())) if query._question.by else ["()"]
     return {
-        (name, key): [int(x) * paid.total.unit for x in (value if hasattr(value, "__len__") else [value])]
+        (name, key): [
+            int(x) * paid.total.unit for x in (value if hasattr(value, "__len__") else [value])
+        ]
         for paid, values in zip(query._question.read, totals.values, strict=True)
         for name in paid.names
         for key, value in zip(keys, np.asarray(values), strict=True)
@@ -241,7 +296,9 @@ def hold_case(name, number):
 
 
 def hold_expressions(number):
-    """Chains of operations on two types, on one engine, of which each value is held against `reference`."""
+    """Chains of operations on two types, on one engine, of which each
+    value is held against `reference`.
+    """
     rng = random.Random(number)
     first, second = rng.sample(sorted(TYPES), 2)
     chains = []
@@ -312,17 +369,28 @@ def test_chains_of_operations_at_length():
 @pytest.mark.long
 @pytest.mark.skipif(not MINUTES, reason="`make fuzz` says for how many minutes")
 def test_for_some_minutes(request, capfd):
-    """Cases of numbers that no run had before, one engine after the other, until the time is over."""
+    """Cases of numbers that no run had before, one engine after the
+    other, until the time is over.
+    """
     for name in {engine.needs for engine in ALL if engine.needs and not engine.long}:
         STARTED[name] = request.getfixturevalue(name)
     begin, until = START or secrets.randbelow(10**9), time.process_time() + 60 * MINUTES
     with capfd.disabled():
-        print(f"\nFuzz from number {begin}: make fuzz SEED={begin} MINUTES={MINUTES:g} is this run again.")
+        print(
+            f"\nFuzz from number {begin}: make fuzz SEED={begin} MINUTES={MINUTES:g} is this run "
+            "again."
+        )
     before = COUNTED.copy()
     for number in itertools.count(begin):
         hold_number(number)
         if time.process_time() > until:
             break
     with capfd.disabled():
-        counts = {what: sum(many for (key, _), many in (COUNTED - before).items() if key == what) for what in WHAT}
-        print(f"{number - begin + 1} numbers: {', '.join(f'{many} {what}' for what, many in counts.items())}")
+        counts = {
+            what: sum(many for (key, _), many in (COUNTED - before).items() if key == what)
+            for what in WHAT
+        }
+        print(
+            f"{number - begin + 1} numbers: "
+            f"{', '.join(f'{many} {what}' for what, many in counts.items())}"
+        )

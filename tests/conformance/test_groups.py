@@ -1,8 +1,10 @@
-"""Keys, units, features of units, intervals and histograms of every type on every engine: those of plain Python.
+"""Keys, units, features of units, intervals and histograms of every type on every
+engine: those of plain Python.
 
-A listed or a found key has as many rows as cells are equal to it; a column that says whose row it is has as many units
-as it has different cells; a feature of a unit is made of its cells alone; an interval holds the cells between its
-edges. The quick tier asks some types on some engines, the long tier all.
+A listed or a found key has as many rows as cells are equal to it; a column that says whose row it
+is has as many units as it has different cells; a feature of a unit is made of its cells alone; an
+interval holds the cells between its edges. The quick tier asks some types on some engines, the long
+tier all.
 """
 
 from __future__ import annotations
@@ -33,7 +35,11 @@ ROWS = list(range(1, 200))  # of one unit
 MOST = ("int64", "float64", "string", "boolean", "date", "datetime_us")
 QUICK = {  # the types that are asked each time
     **{"polars": MOST, "duckdb": ("float64", "string"), "postgres": ("int64", "string")},
-    **{"dask": ("string", "date"), "pandas object": ("string",), "pyarrow run ends": ("string", "int64")},
+    **{
+        "dask": ("string", "date"),
+        "pandas object": ("string",),
+        "pyarrow run ends": ("string", "int64"),
+    },
 }
 
 
@@ -41,7 +47,10 @@ def engines():
     """Engines as parameters, each with the types to test."""
     every = (*ENGINES, *READERS)
     quick = [pytest.param(e, QUICK[e.name], id=e.name) for e in every if e.name in QUICK]
-    return [*quick, *(pytest.param(e, tuple(TYPES), id=f"{e.name} all", marks=_marks(e)) for e in every)]
+    return [
+        *quick,
+        *(pytest.param(e, tuple(TYPES), id=f"{e.name} all", marks=_marks(e)) for e in every),
+    ]
 
 
 def _marks(engine):
@@ -57,7 +66,9 @@ class Asked:
         self.frame = dp.protect(self.brought.native, unit=dp.Rows(1))
 
     def columns(self):
-        """The columns that operations can read, each with its cells as they are held and its type there."""
+        """The columns that operations can read, each with its cells as
+        they are held and its type there.
+        """
         for name, cells in self.brought.cells.items():
             if name.startswith("a_"):
                 dtype = self.frame._step.table.columns[name].domain.dtype
@@ -76,7 +87,11 @@ class Asked:
         TALLY.add(self.engine.name, {operation}, self.brought.height, 1)
         got, want = counted(totals), right()
         if got != want:
-            unlike = {key: (got.get(key), want.get(key)) for key in got.keys() | want.keys() if got[key] != want[key]}
+            unlike = {
+                key: (got.get(key), want.get(key))
+                for key in got.keys() | want.keys()
+                if got[key] != want[key]
+            }
             self.failures.append(f"{operation} {name}: {dict(list(unlike.items())[:3])!s:.300}")
 
     def done(self):
@@ -85,7 +100,9 @@ class Asked:
 
 
 def counted(totals):
-    """Number of rows by key. A listed key without rows is left out, so it equals a key that is not released."""
+    """Number of rows by key.
+    A listed key without rows is left out, so it equals a key that is not released.
+    """
     keys = [plain_values(totals.keys.get_column(name)) for name in totals.keys.columns]
     counts = totals.values[0].tolist()
     rows = zip(*keys, strict=True) if keys else [()]
@@ -112,9 +129,16 @@ def hold_keys(here):
         cells = Counter((same_zero(x.value),) for x in values)
         there = Counter({key: many for key, many in cells.items() if key != (None,)})
         listed = list(dict.fromkeys(x for key in there if (x := typed(dtype, key[0])) is not None))
-        among = Counter({key: many for key, many in cells.items() if typed(dtype, key[0]) is not None})
+        among = Counter(
+            {key: many for key, many in cells.items() if typed(dtype, key[0]) is not None}
+        )
         among[None,] = cells[None,]
-        here.hold("found key", name, lambda name=name: here.frame.group_by(name).agg(n=dp.count()), lambda t=there: t)
+        here.hold(
+            "found key",
+            name,
+            lambda name=name: here.frame.group_by(name).agg(n=dp.count()),
+            lambda t=there: t,
+        )
         question = lambda name=name, keys=listed: here.frame.histogram(name, keys=[*keys, None])  # noqa: E731
         here.hold("listed key", name, question, lambda among=among: among)
     here.done()
@@ -123,7 +147,9 @@ def hold_keys(here):
 @pytest.mark.one_in(6)
 @pytest.mark.parametrize(("engine", "names"), engines())
 def test_synthetic_rows_are_asked_of_these_rows(engine, names):
-    """The weights of the rows by one column, from which every noisy table is added up; null is a key."""
+    """The weights of the rows by one column, from which every noisy
+    table is added up; null is a key.
+    """
     here = Asked(engine, names)
     for name, dtype, values in here.columns():
         cells = Counter(same_zero(x.value) for x in values)
@@ -134,19 +160,27 @@ def test_synthetic_rows_are_asked_of_these_rows(engine, names):
         except DpFrameError as error:
             here.failures += refused(engine.name, "synthetic rows", error)
             continue
-        among = [many for key, many in cells.items() if key is not None and typed(dtype, key) is not None]
+        among = [
+            many for key, many in cells.items() if key is not None and typed(dtype, key) is not None
+        ]
         counts = asked.contingency(question, 1).table((0,)).tolist()
         if counts != [*among, cells[None]]:
             here.failures.append(f"synthetic rows of {name}: {counts}, not {[*among, cells[None]]}")
     here.done()
 
 
-FINE = {"polars": ("float64", "datetime_us", "date"), "duckdb": ("float64",), "postgres": ("float64",)}
+FINE = {
+    "polars": ("float64", "datetime_us", "date"),
+    "duckdb": ("float64",),
+    "postgres": ("float64",),
+}
 
 
 @pytest.mark.parametrize("engine", [pytest.param(e, id=e.name) for e in ENGINES if e.name in FINE])
 def test_how_finely_values_are_given_is_that_of_plain_python(engine):
-    """The added column of synthetic rows: how many cells are whole, have one decimal, are midnights, and so on."""
+    """The added column of synthetic rows: how many cells are whole, have one
+    decimal, are midnights, and so on.
+    """
     fineness(Asked(engine, FINE[engine.name]))
 
 
@@ -164,12 +198,19 @@ def fineness(here):
         if getattr(dtype, "time_zone", None):
             ends = tuple(end.replace(tzinfo=dt.UTC) for end in ends)
         try:
-            question = here.frame.synthesize([name], bounds={name: ends}, nulls=[name])._query._question
+            question = here.frame.synthesize(
+                [name], bounds={name: ends}, nulls=[name]
+            )._query._question
             asked.validate_contingency(question)
         except DpFrameError as error:
             here.failures += refused(here.engine.name, "precision", error)
             continue
-        (node,) = (n for step in lineage(question.step) if isinstance(step, WithColumns) for _, n in step.written)
+        (node,) = (
+            n
+            for step in lineage(question.step)
+            if isinstance(step, WithColumns)
+            for _, n in step.written
+        )
         counts = Counter(value(node, {name: x}).value for x in values)
         got = asked.contingency(question, 1).table((1,)).tolist()
         if got != [counts[i] for i in range(len(got))]:
@@ -192,7 +233,11 @@ def typed(dtype, value):
         return None
     try:
         since = dt.timedelta(microseconds=value // 1000)
-        made = since if family(dtype) == "duration" else dt.datetime(1970, 1, 1, tzinfo=zone and dt.UTC) + since
+        made = (
+            since
+            if family(dtype) == "duration"
+            else dt.datetime(1970, 1, 1, tzinfo=zone and dt.UTC) + since
+        )
     except OverflowError:
         return None
     years = (1678, 2261) if unit == "ns" else (2, 9998) if zone else (1, 9999)
@@ -221,25 +266,38 @@ def hold_units(here):
             here.failures += refused(here.engine.name, "unit", error)
             continue
         rows = Counter(x for cell in cells.cells if (x := identity(cells.dtype, cell)) is not None)
-        here.hold("unit", name, lambda f=frame: f.agg(n=dp.count_units()), lambda r=rows: Counter({(): len(r)}))
+        here.hold(
+            "unit",
+            name,
+            lambda f=frame: f.agg(n=dp.count_units()),
+            lambda r=rows: Counter({(): len(r)}),
+        )
         here.hold(
             "rows of a unit",
             name,
-            lambda f=frame: f.per_unit(n=dp.count()).group_by("n", keys=ROWS, max_groups=1).agg(k=dp.count_units()),
+            lambda f=frame: (
+                f.per_unit(n=dp.count())
+                .group_by("n", keys=ROWS, max_groups=1)
+                .agg(k=dp.count_units())
+            ),
             lambda r=rows: Counter((x,) for x in r.values()),
         )
     here.done()
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("engine", [pytest.param(e, id=e.name, marks=_marks(e)) for e in (*ENGINES, *READERS)])
+@pytest.mark.parametrize(
+    "engine", [pytest.param(e, id=e.name, marks=_marks(e)) for e in (*ENGINES, *READERS)]
+)
 def test_texts_of_a_million_letters_are_keys_and_units(engine):
     for hold in (hold_keys, hold_units):
         hold(Asked(engine, (), {"a_string": LONG_TEXTS}))
 
 
 def in_calendar(cells):
-    """The cells without dates, times and durations that Python cannot hold: they are null for every engine."""
+    """The cells without dates, times and durations that Python cannot hold:
+    they are null for every engine.
+    """
     if family(cells.dtype) not in ("date", "datetime", "duration"):
         return cells
     return replace(cells, cells=tuple(held(cells.dtype, cell).value for cell in cells.cells))
@@ -265,7 +323,10 @@ def test_features_are_made_of_a_units_cells(engine, names):
     units = brought.cells["u"].cells  # numpy has no null
     frame, failures = dp.protect(brought.native, unit="u"), []
     for name, cells in brought.cells.items():
-        if not name.startswith("a_") or kind(frame._step.table.columns[name].domain.dtype) == "other":
+        if (
+            not name.startswith("a_")
+            or kind(frame._step.table.columns[name].domain.dtype) == "other"
+        ):
             continue
         accepted, dtype = (
             {},
@@ -280,10 +341,14 @@ def test_features_are_made_of_a_units_cells(engine, names):
         made = frame.per_unit(**{x: feature for x, (feature, _) in accepted.items()})
         got = rows_of(made, list(accepted), by="u")
         values = [held(cells.dtype, cell) for cell in cells.cells]
-        of_units = [[values[i] for i in range(height) if units[i] == u] for u in sorted(set(units) - {None})]
+        of_units = [
+            [values[i] for i in range(height) if units[i] == u] for u in sorted(set(units) - {None})
+        ]
         for x, (feature, rule) in accepted.items():
             wrong = [i for i, own in enumerate(of_units) if not alike(got[x][i], rule(own))]
-            failures += [f"{feature.typed}: {got[x][i]!r:.50} of {of_units[i]!r:.200}" for i in wrong[:1]]
+            failures += [
+                f"{feature.typed}: {got[x][i]!r:.50} of {of_units[i]!r:.200}" for i in wrong[:1]
+            ]
         words = {f"feature {type(feature).__name__.lower()}" for feature, _ in accepted.values()}
         TALLY.add(engine.name, words, len(of_units), len(accepted))
     assert not failures, f"on {engine.name}\n" + "\n".join(failures[:30])
@@ -298,18 +363,44 @@ def features(name, dtype):
     yield dp.last(name, by="r"), lambda row: same_zero(row[-1].value)
     for low, high in BOUNDS.get(_family(dtype), []):
         ends = tuple(aware(dtype, end) for end in (low, high))
-        inside = lambda row, e=ends: own([clip([x], dict(zip(("lower", "upper"), e, strict=True))) for x in row])  # noqa: E731
-        yield dp.min(name, bounds=ends), lambda row, inside=inside: same_zero(min(inside(row), default=None))
-        yield dp.max(name, bounds=ends), lambda row, inside=inside: same_zero(max(inside(row), default=None))
-        yield dp.mean(name, bounds=ends), lambda row, inside=inside, e=ends: mean(dtype, inside(row), e)
-        yield dp.sum(name, bounds=ends), lambda row, inside=inside, e=ends: added(dtype, inside(row), e)
-        yield dp.sum(name, unit_bounds=ends), lambda row, e=ends: within(dtype, added(dtype, own(row), None), e)
+        limits = dict(zip(("lower", "upper"), ends, strict=True))
+        inside = lambda row, limits=limits: own([clip([x], limits) for x in row])  # noqa: E731
+        yield (
+            dp.min(name, bounds=ends),
+            lambda row, inside=inside: same_zero(min(inside(row), default=None)),
+        )
+        yield (
+            dp.max(name, bounds=ends),
+            lambda row, inside=inside: same_zero(max(inside(row), default=None)),
+        )
+        yield (
+            dp.mean(name, bounds=ends),
+            lambda row, inside=inside, e=ends: mean(dtype, inside(row), e),
+        )
+        yield (
+            dp.sum(name, bounds=ends),
+            lambda row, inside=inside, e=ends: added(dtype, inside(row), e),
+        )
+        yield (
+            dp.sum(name, unit_bounds=ends),
+            lambda row, e=ends: within(dtype, added(dtype, own(row), None), e),
+        )
 
 
 def within(dtype, total, ends):
-    """A total between the bounds of a unit; where it is not quite one float, they are its ends too."""
-    of = nw.Int64() if family(dtype) == "integer" else dtype if family(dtype) == "duration" else nw.Float64()
-    clipped = [clip([Typed(of, x)], {"lower": ends[0], "upper": ends[1]}).value for x in ends_of(total)]
+    """A total between the bounds of a unit; where it is not quite
+    one float, they are its ends too.
+    """
+    of = (
+        nw.Int64()
+        if family(dtype) == "integer"
+        else dtype
+        if family(dtype) == "duration"
+        else nw.Float64()
+    )
+    clipped = [
+        clip([Typed(of, x)], {"lower": ends[0], "upper": ends[1]}).value for x in ends_of(total)
+    ]
     return clipped[0] if not isinstance(total, tuple) else tuple(clipped)
 
 
@@ -327,10 +418,11 @@ def aware(dtype, value):
 
 
 def added(dtype, values, bounds):
-    """A sum: whole numbers within 64 bits, at their end where its float is from 9.2e18 on; of floats the two ends.
+    """A sum: whole numbers within 64 bits, at their end where its float is from
+    9.2e18 on; of floats the two ends.
 
-    A float is cut into limbs of 32 bits. Where there are bounds, three of them, below the power of two above these;
-    else six below 2^100, within which it is held.
+    A float is cut into limbs of 32 bits. Where there are bounds, three of them, below the power of
+    two above these; else six below 2^100, within which it is held.
     """
     if _family(dtype) != "float":
         scale = NANO[dtype.time_unit] if family(dtype) == "duration" else 1
@@ -346,7 +438,9 @@ def added(dtype, values, bounds):
 
 
 def mean(dtype, values, bounds):
-    """Of numbers about a float, of times the time, rounded down to a tick; of dates a time, in microseconds."""
+    """Of numbers about a float, of times the time, rounded down to a tick;
+    of dates a time, in microseconds.
+    """
     if not values:
         return None
     if _family(dtype) == "float":
@@ -384,11 +478,14 @@ def test_intervals_hold_what_is_between_their_edges(engine, names):
                     here.failures += refused(engine.name, "cut", error)
                     continue
                 cuts[into] = (bins, right, ends)
-                wanted[into] = [label(Intervals.of(bins, right=right, closed_ends=ends), x) for x in values]
+                wanted[into] = [
+                    label(Intervals.of(bins, right=right, closed_ends=ends), x) for x in values
+                ]
         frame = here.frame
         for into, (bins, right, ends) in cuts.items():
             frame = frame.cut(name, bins, right=right, include_lowest=ends, into=into)
-            beyond = not isinstance(bins[0], (dt.date, dt.timedelta))  # of numbers, what is outside is counted too
+            # of numbers, what is outside is counted too
+            beyond = not isinstance(bins[0], (dt.date, dt.timedelta))
             texts = [label(intervals_of(bins, beyond, beyond, ""), x) for x in values]
             here.hold(
                 "histogram",
@@ -399,7 +496,9 @@ def test_intervals_hold_what_is_between_their_edges(engine, names):
         got = rows_of(frame, list(cuts)) if cuts else {}
         for into, labels in wanted.items():
             wrong = [i for i, (a, b) in enumerate(zip(got[into], labels, strict=True)) if a != b]
-            here.failures += [f"cut {name} {cuts[into]}: {got[into][i]!r} of {values[i]}" for i in wrong[:1]]
+            here.failures += [
+                f"cut {name} {cuts[into]}: {got[into][i]!r} of {values[i]}" for i in wrong[:1]
+            ]
         TALLY.add(engine.name, {"cut"}, here.brought.height, len(cuts))
     here.done()
 

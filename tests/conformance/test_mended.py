@@ -22,7 +22,9 @@ from dpframe.errors import InvalidBounds, MissingBounds, UnsupportedOperation, W
 
 
 @pytest.mark.parametrize(
-    "engine", [engine for engine in (*ENGINES, *READERS) if not engine.long], ids=lambda engine: engine.name
+    "engine",
+    [engine for engine in (*ENGINES, *READERS) if not engine.long],
+    ids=lambda engine: engine.name,
 )
 def test_null_and_a_time_of_utc_are_listed_for_a_column_of_another_zone(engine):
     moment = dt.datetime(2021, 1, 1, tzinfo=dt.UTC)
@@ -60,7 +62,9 @@ def test_a_time_at_the_end_of_64_bits_does_not_wrap():
 
 
 def test_rows_are_not_dropped_by_some_of_the_columns_without_a_word():
-    """DuckDB reads no nanoseconds: `drop_nulls()` left such a column out, and dropped other rows than elsewhere."""
+    """DuckDB reads no nanoseconds: `drop_nulls()` left such a column out, and
+    dropped other rows than elsewhere.
+    """
     table = {"w": Cells("w", nw.Datetime("ns"), (0, None)), "x": Cells("x", nw.Int64(), (None, 1))}
     duckdb = next(engine for engine in ENGINES if engine.name == "duckdb")
     frame = dp.protect(duckdb.bring(table).native, unit=dp.Rows(1))
@@ -69,18 +73,34 @@ def test_rows_are_not_dropped_by_some_of_the_columns_without_a_word():
     assert frame.drop_nulls("x").columns == ["r", "w", "x"]
 
 
-@pytest.mark.parametrize("cells", [(1.0, math.nan, 2.0), (1.0, math.nan, 1.0)], ids=["between", "one number"])
-@pytest.mark.parametrize("read", [duck.read_parquet, lambda path: ibis.duckdb.connect().read_parquet(path)])
+@pytest.mark.parametrize(
+    "cells", [(1.0, math.nan, 2.0), (1.0, math.nan, 1.0)], ids=["between", "one number"]
+)
+@pytest.mark.parametrize(
+    "read", [duck.read_parquet, lambda path: ibis.duckdb.connect().read_parquet(path)]
+)
 def test_nan_of_a_file_is_missing_whatever_the_file_says_of_its_floats(read, cells, tmp_path):
-    """DuckDB took the floats of a file to be from 1 to 2, so it replaced `isnan(x)` by false, and 5 was added."""
+    """DuckDB took the floats of a file to be from 1 to 2, so it replaced
+    `isnan(x)` by false, and 5 was added.
+    """
     path = str(tmp_path / "t.parquet")
     pl.DataFrame({"x": cells}).write_parquet(path)
     frame = dp.protect(read(path), unit=dp.Rows(1), budget=dp.Budget(epsilon=1000))
-    released = frame.agg(n=dp.count("x"), total=dp.sum("x", bounds=(0, 5))).release(epsilon=900).to_polars()
+    released = (
+        frame.agg(n=dp.count("x"), total=dp.sum("x", bounds=(0, 5)))
+        .release(epsilon=900)
+        .to_polars()
+    )
     assert released["n"].item() == 2
     assert released["total"].item() == pytest.approx(cells[0] + cells[2], abs=0.5)
-    for kept, condition in ((0, dp.col("x") > 5), (1, dp.col("x").is_null()), (2, dp.col("x") <= 2)):
-        assert asked.totals(frame.filter(condition).count()._question, 1).values[0].tolist() == [kept]
+    for kept, condition in (
+        (0, dp.col("x") > 5),
+        (1, dp.col("x").is_null()),
+        (2, dp.col("x") <= 2),
+    ):
+        assert asked.totals(frame.filter(condition).count()._question, 1).values[0].tolist() == [
+            kept
+        ]
 
 
 @pytest.mark.parametrize("bits", ["isnan({0})::BIGINT", "CAST({0} AS BIGINT)"])
@@ -99,7 +119,9 @@ def test_a_duckdb_that_guesses_nan_from_statistics_is_refused(bits, monkeypatch)
 
 
 def test_null_and_the_largest_number_of_8_bits_are_listed_for_ibis():
-    """Ibis read the key of 8 bits without a sign as one of 8 bits with a sign, and failed on 255 after the charge."""
+    """Ibis read the key of 8 bits without a sign as one of 8 bits with a sign, and
+    failed on 255 after the charge.
+    """
     connection = ibis.duckdb.connect()
     connection.raw_sql("CREATE TABLE t AS SELECT unnest([0, 255, NULL])::UTINYINT AS x")
     frame = dp.protect(connection.table("t"), unit=dp.Rows(1), budget=dp.Budget(epsilon=1000))
@@ -124,7 +146,9 @@ def test_bounds_of_any_size_are_released_or_refused_before_the_charge(size, cove
     asked_for.append(dp.mean("x", bounds=ends, weights="y", weight_bounds=(0, size)))
     for aggregate in asked_for:
         with contextlib.suppress(InvalidBounds):
-            released = frame.agg(a=aggregate).release(epsilon=5, delta=1e-6, covers=covers, fill=True)
+            released = frame.agg(a=aggregate).release(
+                epsilon=5, delta=1e-6, covers=covers, fill=True
+            )
             assert math.isfinite(released.value)
             assert math.isfinite(released.accuracy()["error"].item())
 
@@ -145,16 +169,28 @@ def test_durations_as_keys_are_exported():
     frame = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=100, delta=1e-3))
     tree = frame.hierarchy(["g", "wait"], [("a", waits[0]), ("b", waits[1])]).release(epsilon=1)
     assert tree.to_polars()["wait"].to_list() == ["", "", "", "0:00:00", "3:00:00"]
-    tables = frame.marginals(["g", "wait"], keys={"g": ["a", "b"], "wait": waits}).release(epsilon=1, delta=1e-6)
+    tables = frame.marginals(["g", "wait"], keys={"g": ["a", "b"], "wait": waits}).release(
+        epsilon=1, delta=1e-6
+    )
     assert set(tables.to_polars()["wait"]) == {"0:00:00", "3:00:00"}
 
 
-@pytest.mark.parametrize("engine", [e for e in (*ENGINES, *READERS) if not e.needs], ids=lambda engine: engine.name)
+@pytest.mark.parametrize(
+    "engine", [e for e in (*ENGINES, *READERS) if not e.needs], ids=lambda engine: engine.name
+)
 def test_keys_of_64_bits_without_a_sign_are_joined(engine):
-    """A join compared them as numbers with a sign, so that half of all keys by a hash found nothing."""
+    """A join compared them as numbers with a sign, so that half of
+    all keys by a hash found nothing.
+    """
     large = 2**64 - 1
-    rows = {"u": Cells("u", nw.Int64(), (1, 2, 3, 4)), "k": Cells("k", nw.UInt64(), (1, large, large - 1, 2**63))}
-    public = {"k": Cells("k", nw.UInt64(), (1, large, 2**63)), "p": Cells("p", nw.Int64(), (0, 1, 2))}
+    rows = {
+        "u": Cells("u", nw.Int64(), (1, 2, 3, 4)),
+        "k": Cells("k", nw.UInt64(), (1, large, large - 1, 2**63)),
+    }
+    public = {
+        "k": Cells("k", nw.UInt64(), (1, large, 2**63)),
+        "p": Cells("p", nw.Int64(), (0, 1, 2)),
+    }
     if "k" not in engine.make(rows)[1] or engine.name == "datafusion":
         pytest.skip("this engine has no such numbers, or refuses them")
     joined = dp.protect(engine.make(rows)[0], unit=dp.Rows(1)).join(engine.make(public)[0], on="k")

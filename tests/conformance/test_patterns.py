@@ -1,4 +1,6 @@
-"""Patterns: those of chance mean on every engine what they mean in Python, and no text makes one take forever."""
+"""Patterns: those of chance mean on every engine what they mean in Python, and
+no text makes one take forever.
+"""
 
 import random
 
@@ -38,9 +40,12 @@ TIMES = ("?", "*", "+", "{2}", "{1,3}", "{0,2}", "{2,}")
 
 
 def pattern(chance, depth=2):
-    """OneOf of some parts each, at times within each other; a part may be a place, or stand several times."""
+    """OneOf of some parts each, at times within each other;
+    a part may be a place, or stand several times.
+    """
     return "|".join(
-        "".join(_part(chance, depth) for _ in range(chance.randint(1, 4))) for _ in range(chance.choice([1, 1, 2, 3]))
+        "".join(_part(chance, depth) for _ in range(chance.randint(1, 4)))
+        for _ in range(chance.choice([1, 1, 2, 3]))
     )
 
 
@@ -74,18 +79,30 @@ def asked(chance, many):
     return made
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 5))])
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 5))]
+)
 @pytest.mark.parametrize("engine", engines(ENGINES, settings=False))
 def test_patterns_of_chance_mean_what_they_mean_in_python(engine, seed):
     chance = random.Random(seed)
-    texts = ["".join(chance.choices(LETTERS, k=chance.choice([0, 1, 2, 3, 5, 8, 13]))) for _ in range(60)]
-    texts += ["", None, "\n", "a\n", "\r\n", "ab" * 30]  # on longer ones Python needs a minute for a pattern
-    check(engine, {"a_string": Cells("a_string", nw.String(), tuple(texts))}, asked(chance, 60 if seed else 12))
+    texts = [
+        "".join(chance.choices(LETTERS, k=chance.choice([0, 1, 2, 3, 5, 8, 13]))) for _ in range(60)
+    ]
+    # on longer ones Python needs a minute for a pattern
+    texts += ["", None, "\n", "a\n", "\r\n", "ab" * 30]
+    check(
+        engine,
+        {"a_string": Cells("a_string", nw.String(), tuple(texts))},
+        asked(chance, 60 if seed else 12),
+    )
 
 
 @pytest.mark.parametrize("engine", engines(ENGINES, settings=False))
 def test_no_text_takes_forever(engine):
-    cells = {"r": Cells("r", nw.Int64(), tuple(range(len(TEXTS)))), "s": Cells("s", nw.String(), TEXTS)}
+    cells = {
+        "r": Cells("r", nw.Int64(), tuple(range(len(TEXTS)))),
+        "s": Cells("s", nw.String(), TEXTS),
+    }
     frame = dp.protect(engine.bring(cells).native, unit=dp.Rows(1))
     text = dp.col("s").str
     made = frame.with_columns(

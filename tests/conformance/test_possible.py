@@ -1,4 +1,6 @@
-"""Values that rows of a computed column can have: what is refused as a key is the value of no hostile cell."""
+"""Values that rows of a computed column can have:
+what is refused as a key is the value of no hostile cell.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from dpframe.plan.operations import OPERATIONS
 
 def table(*names):
     types = {f"{side}_{name}": TYPES[name].dtype for name in names for side in "ab"}
-    return Table({name: Column(name, ColumnDomain(dtype)) for name, dtype in types.items()}, (), "add-remove")
+    return Table(
+        {name: Column(name, ColumnDomain(dtype)) for name, dtype in types.items()}, (), "add-remove"
+    )
 
 
 def key_of(made: Typed):
@@ -54,7 +58,9 @@ def is_refused(expr, where, key):
 
 
 def hold(exprs, where, cells):
-    """Hold each value of each expression against what its column can have. Output: how many were held."""
+    """Hold each value of each expression against what its column can have.
+    Output: how many were held.
+    """
     count = 0
     for expr in exprs:
         try:
@@ -73,11 +79,32 @@ def hold(exprs, where, cells):
 
 def rows_of(name, step=1):
     dtype, cells = TYPES[name].dtype, TYPES[name].cells[::step]
-    return [{f"a_{name}": held(dtype, cell), f"b_{name}": held(dtype, cells[i - 1])} for i, cell in enumerate(cells)]
+    return [
+        {f"a_{name}": held(dtype, cell), f"b_{name}": held(dtype, cells[i - 1])}
+        for i, cell in enumerate(cells)
+    ]
 
 
-NAMES = ("int8", "int64", "uint64", "float64", "string", "boolean", "date", "datetime_us", "datetime_utc")
-ZONED = ("datetime_ms", "datetime_ns", "datetime_berlin", "duration_us", "float32", "decimal38_10", "int128")
+NAMES = (
+    "int8",
+    "int64",
+    "uint64",
+    "float64",
+    "string",
+    "boolean",
+    "date",
+    "datetime_us",
+    "datetime_utc",
+)
+ZONED = (
+    "datetime_ms",
+    "datetime_ns",
+    "datetime_berlin",
+    "duration_us",
+    "float32",
+    "decimal38_10",
+    "int128",
+)
 
 
 @pytest.mark.one_in(3)
@@ -94,7 +121,9 @@ def test_no_value_of_any_cell_is_refused(name):
 
 
 def twice(name, few, each):
-    """Expressions of two operations, chosen at random with a fixed seed among those with restricted values."""
+    """Expressions of two operations, chosen at random with a fixed seed
+    among those with restricted values.
+    """
     where, inner = table(name), []
     for expr in of_one(name):
         try:
@@ -104,7 +133,11 @@ def twice(name, few, each):
         if found.possible is not None and expr._node.size < 50:
             inner.append((expr, family(found.dtype)))
     pick = random.Random(f"{name}{few}")
-    return [made for expr, kind in pick.choices(inner, k=few) for made in pick.choices(on_one(expr, kind), k=each)]
+    return [
+        made
+        for expr, kind in pick.choices(inner, k=few)
+        for made in pick.choices(on_one(expr, kind), k=each)
+    ]
 
 
 @pytest.mark.one_in(3)
@@ -119,27 +152,55 @@ def test_no_value_of_many_pairs_of_operations_is_refused(name):
     hold(twice(name, 60, 25), table(name), rows_of(name, 2))
 
 
-CLOCKS = ("Europe/Berlin", "Australia/Lord_Howe", "America/St_Johns", "Asia/Kathmandu", "Africa/Monrovia")
+CLOCKS = (
+    "Europe/Berlin",
+    "Australia/Lord_Howe",
+    "America/St_Johns",
+    "Asia/Kathmandu",
+    "Africa/Monrovia",
+)
 
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("zone", CLOCKS)
 def test_no_start_of_a_window_is_refused_where_clocks_change(zone):
-    """Times around changes of clocks, of an hour and of half an hour, and in a zone that was 44 minutes behind."""
+    """Times around changes of clocks, of an hour and of half an hour, and in a
+    zone that was 44 minutes behind.
+    """
     dtype = nw.Datetime("us", zone)
     where = Table({"a": Column("a", ColumnDomain(dtype))}, (), "add-remove")
-    days = [dt.datetime(2021, 3, 28), dt.datetime(2021, 10, 31), dt.datetime(2021, 4, 3, 12), dt.datetime(2021, 10, 2)]
+    days = [
+        dt.datetime(2021, 3, 28),
+        dt.datetime(2021, 10, 31),
+        dt.datetime(2021, 4, 3, 12),
+        dt.datetime(2021, 10, 2),
+    ]
     days += [dt.datetime(2021, 11, 7), dt.datetime(1972, 1, 6, 20)]
-    moments = [day + dt.timedelta(minutes=17 * i, seconds=i) for day in days for i in range(0, 120, 8)]
-    ticks = [(moment - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1) * 1000 for moment in moments]
+    moments = [
+        day + dt.timedelta(minutes=17 * i, seconds=i) for day in days for i in range(0, 120, 8)
+    ]
+    ticks = [
+        (moment - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1) * 1000
+        for moment in moments
+    ]
     cells = [{"a": held(dtype, x)} for x in ticks]
-    starts = [dp.col("a").dt.truncate(every) for every in ("15m", "20m", "1h", "2h", "7m", "1d", "1w", "1mo")]
+    starts = [
+        dp.col("a").dt.truncate(every)
+        for every in ("15m", "20m", "1h", "2h", "7m", "1d", "1w", "1mo")
+    ]
     moved = [x.dt.date() for x in starts[-3:]] + [x.dt.replace_time_zone(None) for x in starts]
-    moved += [x + dp.duration(days=1) for x in starts] + [x.dt.convert_time_zone("UTC") for x in starts]
+    moved += [x + dp.duration(days=1) for x in starts] + [
+        x.dt.convert_time_zone("UTC") for x in starts
+    ]
     assert hold([*starts, *moved], where, cells) > 1_000
 
 
-TEXT, NUMBER, DAY, TIME = dp.col("a_string"), dp.col("a_int64"), dp.col("a_date"), dp.col("a_datetime_us")
+TEXT, NUMBER, DAY, TIME = (
+    dp.col("a_string"),
+    dp.col("a_int64"),
+    dp.col("a_date"),
+    dp.col("a_datetime_us"),
+)
 REAL = dp.col("a_float64")
 BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
 SUNDAY, MONDAY = dt.date(2026, 1, 4), dt.date(2026, 1, 5)
@@ -150,13 +211,20 @@ NEVER = {  # expressions by operation, with a key that a row can have and one th
     "str.slice": [(TEXT.str.slice(1, 2), "ab", "abc"), (TEXT.str.tail(2), "ab", "abc")],
     "str.replace": [(TEXT.str.replace_all("-", "", literal=True), "a", "a-b")],
     "str.split": [(TEXT.str.split(",").list.get(0), "a", "a,b")],
-    "str.strip_chars": [(TEXT.str.strip_chars(), "a", "a "), (TEXT.str.strip_chars_start("x"), "ax", "xa")],
+    "str.strip_chars": [
+        (TEXT.str.strip_chars(), "a", "a "),
+        (TEXT.str.strip_chars_start("x"), "ax", "xa"),
+    ],
     "str.zfill": [(TEXT.str.zfill(5), "01234", "1234")],
     "str.extract": [(TEXT.str.extract("ward ([0-9]+)"), "12", "ward 12")],
     "str.len_chars": [(TEXT.str.len_chars(), 3, -1)],
     "str.count_matches": [(TEXT.str.count_matches("a", literal=True), 3, -1)],
     "str.to_datetime": [
-        (TEXT.str.to_datetime("%Y-%m-%d %H"), dt.datetime(2026, 1, 5, 3), dt.datetime(2026, 1, 5, 3, 30))
+        (
+            TEXT.str.to_datetime("%Y-%m-%d %H"),
+            dt.datetime(2026, 1, 5, 3),
+            dt.datetime(2026, 1, 5, 3, 30),
+        )
     ],
     "concat_str": [
         (dp.concat_str([DAY.dt.year(), DAY.dt.month()], separator="-"), "2026-1", "2026-01"),
@@ -167,7 +235,10 @@ NEVER = {  # expressions by operation, with a key that a row can have and one th
         (NUMBER // 10 * 10 + 5, 15, 10),
         (DAY.dt.truncate("1w") + dp.duration(days=6), SUNDAY, MONDAY),
     ],
-    "subtract": [(NUMBER // 10 * 10 - 1, 9, 10), (DAY.dt.truncate("1w") - dp.duration(days=1), SUNDAY, MONDAY)],
+    "subtract": [
+        (NUMBER // 10 * 10 - 1, 9, 10),
+        (DAY.dt.truncate("1w") - dp.duration(days=1), SUNDAY, MONDAY),
+    ],
     "multiply": [(NUMBER // 10 * 10, 20, 25)],
     "negative": [(-(NUMBER.abs()), -3, 3)],
     "abs": [(NUMBER.abs(), 3, -3)],
@@ -185,7 +256,11 @@ NEVER = {  # expressions by operation, with a key that a row can have and one th
         (dp.when(NUMBER > 5).then(1).otherwise(0.5), 0.5, 2.0),
     ],
     "fill_null": [(TEXT.str.to_lowercase().fill_null("None"), "None", "A")],
-    "clip": [(NUMBER.clip(0, 5), 5, 6), (REAL.clip(0, 5), 5.0, 5.5), (DAY.clip(MONDAY, None).dt.date(), MONDAY, None)],
+    "clip": [
+        (NUMBER.clip(0, 5), 5, 6),
+        (REAL.clip(0, 5), 5.0, 5.5),
+        (DAY.clip(MONDAY, None).dt.date(), MONDAY, None),
+    ],
     "cast": [
         (NUMBER.cast("string"), "7", "07"),
         ((NUMBER > 5).cast("string"), "true", "True"),
@@ -243,10 +318,33 @@ def test_a_key_that_no_row_can_have_is_refused(operation):
 
 
 def test_each_operation_has_a_case_or_gives_any_value():
-    """What an operation gives is restricted, or true and false, or it may be any value of its type."""
-    bounded = {f"dt.{part}" for part in ("day", "quarter", "week", "ordinal_day", "minute", "second")}  # as dt.month
-    truths = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "and", "or", "xor", "not"}
-    truths |= {"is_null", "is_in", "str.contains", "str.starts_with", "str.ends_with", "str.matches"}
+    """What an operation gives is restricted, or true and false, or
+    it may be any value of its type.
+    """
+    # as dt.month
+    bounded = {
+        f"dt.{part}" for part in ("day", "quarter", "week", "ordinal_day", "minute", "second")
+    }
+    truths = {
+        "equal",
+        "not_equal",
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+        "and",
+        "or",
+        "xor",
+        "not",
+    }
+    truths |= {
+        "is_null",
+        "is_in",
+        "str.contains",
+        "str.starts_with",
+        "str.ends_with",
+        "str.matches",
+    }
     free = {"divide", "floor_divide", "floor_divide_by", "modulo_by", "log", "log1p", "str.to_date"}
     free |= {"str.replace_matches", "str.strip_prefix", "str.strip_suffix"}
     free |= {f"dt.total_{unit}" for unit in ("days", "hours", "minutes", "seconds")}

@@ -1,4 +1,6 @@
-"""Every engine through one fixture: `engine(frame)` is a Polars table as that engine's users hold it."""
+"""Every engine through one fixture: `engine(frame)` is a Polars table
+as that engine's users hold it.
+"""
 
 from __future__ import annotations
 
@@ -45,15 +47,21 @@ _LONG_ON = {  # which take 2 to 7 seconds each there, most of them to write the 
 def pytest_configure(config):
     config.addinivalue_line(
         "markers",
-        "spark: is quick enough to run on Spark, PostgreSQL and DataFusion each time, not only in the long tier",
+        "spark: is quick enough to run on Spark, PostgreSQL and DataFusion each time, not only "
+        "in the long tier",
     )
 
 
 def pytest_generate_tests(metafunc):
-    """Slow engines: a query takes a second on Spark, half a second on PostgreSQL and DataFusion, less on others."""
+    """Slow engines: a query takes a second on Spark, half a second on PostgreSQL
+    and DataFusion, less on others.
+    """
     if "engine" in metafunc.fixturenames:
         quick = metafunc.definition.get_closest_marker("spark") is not None
-        slow = {name: [pytest.mark.xdist_group(name), *([] if quick else [pytest.mark.long])] for name in SLOW}
+        slow = {
+            name: [pytest.mark.xdist_group(name), *([] if quick else [pytest.mark.long])]
+            for name in SLOW
+        }
         for name in _LONG_ON.get(metafunc.definition.originalname, ()):
             slow[name].append(pytest.mark.long)
         params = [pytest.param(name, marks=slow.get(name, ())) for name in ENGINES]
@@ -90,7 +98,8 @@ def engine(request, engines):
 def _makers(name, request):
     if name == "duckdb":
         connection = pytest.importorskip("duckdb").connect()
-        connection.execute("SET TimeZone = 'Europe/Berlin'")  # its times have the zone of the connection
+        # its times have the zone of the connection
+        connection.execute("SET TimeZone = 'Europe/Berlin'")
         return lambda frame: connection.table(_stored(connection, frame))
     if name == "ibis":
         pytest.importorskip("duckdb")
@@ -112,7 +121,9 @@ def _makers(name, request):
         return lambda frame: session.createDataFrame(frame.to_arrow())
     if name == "dask":
         dask = request.getfixturevalue("dask_here")
-        return lambda frame: dask.from_pandas(_arrow_pandas(_dealt(frame)), npartitions=3, sort=False)
+        return lambda frame: dask.from_pandas(
+            _arrow_pandas(_dealt(frame)), npartitions=3, sort=False
+        )
     if name == "pandas":
         return _arrow_pandas
     return lambda frame: bring(frame, {"polars-lazy": "lazy"}.get(name, name))
@@ -124,7 +135,9 @@ def _arrow_pandas(frame: pl.DataFrame) -> pd.DataFrame:
 
 def _dealt(frame: pl.DataFrame) -> pl.DataFrame:
     """Reorder the rows, so that adjacent rows of a unit are spread over all three partitions."""
-    return frame.with_row_index("dealt").sort(pl.col("dealt") % 3, maintain_order=True).drop("dealt")
+    return (
+        frame.with_row_index("dealt").sort(pl.col("dealt") % 3, maintain_order=True).drop("dealt")
+    )
 
 
 def _stored(connection, frame: pl.DataFrame) -> str:
@@ -167,7 +180,9 @@ def spark_session(tmp_path_factory):
 
 @contextmanager
 def spark_here(home: Path):
-    """Spark on two cores of this machine: no network, no page, no colour of its own; tasks may be tried four times."""
+    """Spark on two cores of this machine: no network, no page, no colour of its own;
+    tasks may be tried four times.
+    """
     from pyspark.sql import SparkSession
 
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
@@ -186,7 +201,8 @@ def spark_here(home: Path):
         "spark.default.parallelism": "2",
         "spark.sql.codegen.wholeStage": "false",  # small tables: nothing is worth compiling
         "spark.sql.session.timeZone": "Europe/Berlin",
-        "spark.sql.timestampType": "TIMESTAMP_NTZ",  # Arrow's times without a zone have none in Spark either
+        # Arrow's times without a zone have none in Spark either
+        "spark.sql.timestampType": "TIMESTAMP_NTZ",
         "spark.log.level": "OFF",
     }
     with warnings.catch_warnings():

@@ -1,11 +1,13 @@
 """Processes that a process with engines starts: run by the tests, in an interpreter of its own.
 
-python forked.py ENGINE START USED LEDGER [URL]  # what a question gives in such a process, and the cost
+python forked.py ENGINE START USED LEDGER [URL] # what a question gives in such a process, and the
+cost
 
-ENGINE is that of the table, which this process makes and the other one gets, or makes anew where it is spawned. START
-is how the other one starts: "fork", "spawn", "pool" (of forks) or "beside" (forked while threads of this one hold
-locks). USED is what this process does before: "nothing", "asked" for the same question, "computed" with the engine
-alone, or leaves it to the other process to make a table of "its own".
+ENGINE is that of the table, which this process makes and the other one gets, or makes anew where it
+is spawned. START is how the other one starts: "fork", "spawn", "pool" (of forks) or "beside"
+(forked while threads of this one hold locks). USED is what this process does before: "nothing",
+"asked" for the same question, "computed" with the engine alone, or leaves it to the other process
+to make a table of "its own".
 """
 
 import concurrent.futures
@@ -59,7 +61,9 @@ def table_of(engine, url):
         return backend.table(stored(context, arrow))
     host = {"host": url.rpartition("=")[2], "user": "dpframe", "database": "postgres"}
     backend = ibis.postgres.connect(**host) if url else ibis.sqlite.connect()
-    backend.con.execute(f"CREATE {'TEMPORARY ' if url else ''}TABLE visits (u INTEGER, x DOUBLE PRECISION)")
+    backend.con.execute(
+        f"CREATE {'TEMPORARY ' if url else ''}TABLE visits (u INTEGER, x DOUBLE PRECISION)"
+    )
     backend.con.execute("INSERT INTO visits VALUES (1, 1.0), (2, 1.0), (3, 1.0)")
     backend.con.commit()
     return backend.table("visits")
@@ -74,7 +78,9 @@ def asked(table, ledger, url=None):
     budget = dp.Ledger(ledger).budget("b", epsilon=1)
     try:
         table = table_of(*table) if isinstance(table, tuple) else table
-        dp.protect(table, unit="u", budget=budget).sum("x", bounds=(0, 1), max_rows=1).release(epsilon=0.5)
+        dp.protect(table, unit="u", budget=budget).sum("x", bounds=(0, 1), max_rows=1).release(
+            epsilon=0.5
+        )
     except Exception as error:
         return f"{type(error).__name__}: {error}", budget.spent.epsilon
     return "answered", budget.spent.epsilon
@@ -107,7 +113,8 @@ def main():
     context = multiprocessing.get_context("spawn" if start == "spawn" else "fork")
     if start == "pool":
         with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
-            said = pool.submit(asked, table, ledger).result(120)  # a table that pickle copies is another table
+            # a table that pickle copies is another table
+            said = pool.submit(asked, table, ledger).result(120)
     else:
         here, there = context.Pipe()
         process = context.Process(target=send, args=(there, table, ledger))

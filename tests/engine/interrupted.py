@@ -1,4 +1,5 @@
-"""A release on an engine that computes for minutes, and Ctrl-C a second after its charge: what is raised, and when.
+"""A release on an engine that computes for minutes, and Ctrl-C a second after its
+charge: what is raised, and when.
 
 Run as a program of its own: `python interrupted.py ENGINE [SERVER]`. It prints one line of JSON.
 """
@@ -37,7 +38,11 @@ def in_polars():
     chain = pl.col("x")
     for _ in range(400):
         chain = (chain + 0.5).sin()
-    return column.to_frame().lazy().select((pl.int_range(0, pl.len()) % 1000).alias("u"), chain.alias("x"))
+    return (
+        column.to_frame()
+        .lazy()
+        .select((pl.int_range(0, pl.len()) % 1000).alias("u"), chain.alias("x"))
+    )
 
 
 def in_polars_function():
@@ -98,13 +103,17 @@ def in_sqlite():
     rows = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT {LONG}) "
     backend.con.execute("CREATE TABLE held (u INTEGER, x DOUBLE)")
     backend.con.execute("CREATE TEMPORARY VIEW visits AS " + rows + QUERY.format(i="i", rows="n"))
-    return backend.sql("SELECT u, x FROM temp.visits", schema=ibis.schema({"u": "int64", "x": "float64"}))
+    return backend.sql(
+        "SELECT u, x FROM temp.visits", schema=ibis.schema({"u": "int64", "x": "float64"})
+    )
 
 
 def in_postgres(server):
     import ibis
 
-    backend = ibis.postgres.connect(host=server.rpartition("=")[2], user="dpframe", database="postgres")
+    backend = ibis.postgres.connect(
+        host=server.rpartition("=")[2], user="dpframe", database="postgres"
+    )
     rows = "(SELECT g.i, pg_sleep(0.1) FROM generate_series(1, 3000) AS g(i)) AS s"
     query = "SELECT i % 1000 AS u, i * 0.001::float8 AS x FROM " + rows
     return backend.sql(query, schema=ibis.schema({"u": "int64", "x": "float64"}))
@@ -116,7 +125,9 @@ def in_datafusion():
 
     context = SessionContext()
     backend = ibis.datafusion.connect(context)
-    context.sql("CREATE VIEW visits AS " + QUERY.format(i="value", rows=f"generate_series(1, {LONG})")).collect()
+    context.sql(
+        "CREATE VIEW visits AS " + QUERY.format(i="value", rows=f"generate_series(1, {LONG})")
+    ).collect()
     return backend.table("visits")
 
 
@@ -133,7 +144,9 @@ def in_dask(scheduler="synchronous"):
     import dask.dataframe as dd
 
     dask.config.set(scheduler=scheduler)
-    return dd.from_pandas(ROWS.to_pandas(), npartitions=2).map_partitions(waits, meta=ROWS.to_pandas().head(0))
+    return dd.from_pandas(ROWS.to_pandas(), npartitions=2).map_partitions(
+        waits, meta=ROWS.to_pandas().head(0)
+    )
 
 
 def in_dask_threads():
@@ -148,7 +161,8 @@ def interrupted(name, *server):
     import dpframe as dp
     from dpframe.budget import Budget
 
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background may be started without
+    # a process in the background may be started without
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     pressed, charge = [], Budget.charge
 
     def press():
@@ -173,7 +187,13 @@ def interrupted(name, *server):
     seconds = round(time.monotonic() - pressed[0], 2) if pressed else None
     status = [charge.status for charge in budget.history()]
     failures, spent = list(budget.failures), budget.spent.epsilon
-    return {"raised": raised, "seconds": seconds, "failures": failures, "status": status, "spent": spent}
+    return {
+        "raised": raised,
+        "seconds": seconds,
+        "failures": failures,
+        "status": status,
+        "spent": spent,
+    }
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """The table of questions and engines in the documentation, from what the tests ask of each engine.
 
-`test_engines.py` asks each question of each engine. It holds the totals against those of Polars, or the line to type in
-the refusal against `REFUSED`. So the table says what the tests hold. `python tests/engine/support.py` writes it.
+`test_engines.py` asks each question of each engine. It holds the totals against those of Polars, or
+the line to type in the refusal against `REFUSED`. So the table says what the tests hold. `python
+tests/engine/support.py` writes it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""A pattern as a table of states finds what Python's regular expressions find, and any text is read once."""
+"""A pattern as a table of states finds what Python's regular expressions
+find, and any text is read once.
+"""
 
 import random
 import re
@@ -35,7 +37,10 @@ def test_a_table_finds_what_python_finds(seed):
     rng = random.Random(seed)
     for _ in range(20):
         pattern = a_pattern(rng)
-        table, own = Automaton(Pattern.read(pattern, "x")), re.compile(pattern.replace("$", r"\Z"), re.ASCII)
+        table, own = (
+            Automaton(Pattern.read(pattern, "x")),
+            re.compile(pattern.replace("$", r"\Z"), re.ASCII),
+        )
         for _ in range(20):
             text = "".join(rng.choices(LETTERS, k=rng.randint(0, 7)))
             assert table.matches(text) == bool(own.search(text)), (pattern, text)

@@ -1,4 +1,6 @@
-"""The totals of parts of the units add up to the totals of the whole table, for every question and number of parts."""
+"""The totals of parts of the units add up to the totals of the whole table, for
+every question and number of parts.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def in_parts(monkeypatch):
 
     def ask_for(number):
         def split(ask):
-            parts = [buckets._part(ask, i, number) for i in range(number)] if ask.table.unit else [ask]
+            parts = (
+                [buckets._part(ask, i, number) for i in range(number)] if ask.table.unit else [ask]
+            )
             seen.append(len(parts))
             return parts
 
@@ -57,18 +61,31 @@ def _totals(query, salt):
 
 
 BY = [(), ("city",), ("city", "level"), ("yes",)]
-SPLIT = [(kind, by, public) for kind in KINDS for by in BY for public in (True, False) if by or not public]
+SPLIT = [
+    (kind, by, public)
+    for kind in KINDS
+    for by in BY
+    for public in (True, False)
+    if by or not public
+]
 _QUICK = [("polars", by, False) for by in BY] + [(kind, ("city", "level"), True) for kind in KINDS]
 
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(
-    ("kind", "by", "public"), [pytest.param(*one, marks=() if one in _QUICK else pytest.mark.long) for one in SPLIT]
+    ("kind", "by", "public"),
+    [pytest.param(*one, marks=() if one in _QUICK else pytest.mark.long) for one in SPLIT],
 )
 def test_every_total_is_that_of_the_whole(in_parts, kind, by, public):
     rng = random.Random(f"{kind} {by} {public}")
-    levels = {"city": ["Bonn", None, "Celle", "Nowhere"], "level": ["low", "high"], "yes": [True, None]}
-    frame = dp.protect(bring(as_frame(random_rows(rng, units=12)), kind), unit=rng.choice(["u", "w", ("u", "w")]))
+    levels = {
+        "city": ["Bonn", None, "Celle", "Nowhere"],
+        "level": ["low", "high"],
+        "yes": [True, None],
+    }
+    frame = dp.protect(
+        bring(as_frame(random_rows(rng, units=12)), kind), unit=rng.choice(["u", "w", ("u", "w")])
+    )
     limits = {"max_rows": 5, **({"max_groups": 2, "max_rows_per_group": 3} if by else {})}
     asked = {name: one for name, one in AGGREGATES.items() if name not in by}
     if by:
@@ -90,7 +107,9 @@ def test_random_questions_and_plans(in_parts):
         rows, plan, question = random_rows(rng, units=9), random_plan(rng), random_question(rng)
         unit = rng.choice(["u", "w", ("w", "u"), dp.Rows(3)])
         try:
-            query = question(plan(dp.protect(bring(as_frame(rows), rng.choice(["polars", "lazy"])), unit=unit)))
+            query = question(
+                plan(dp.protect(bring(as_frame(rows), rng.choice(["polars", "lazy"])), unit=unit))
+            )
             whole = answer(query, held)
         except (DpFrameError, EngineError):
             continue
@@ -101,17 +120,34 @@ def test_random_questions_and_plans(in_parts):
 
 @pytest.mark.parametrize(
     ("mine", "theirs"),
-    [(pl.Int8, pl.Int64), (pl.UInt32, pl.Int16), (pl.String, pl.Categorical), (pl.UInt64, pl.UInt64)],
+    [
+        (pl.Int8, pl.Int64),
+        (pl.UInt32, pl.Int16),
+        (pl.String, pl.Categorical),
+        (pl.UInt64, pl.UInt64),
+    ],
 )
 def test_a_unit_s_rows_of_several_tables_are_in_one_part(in_parts, mine, theirs):
     names = [str(i) for i in range(9)]
-    visits = pl.DataFrame({"id": names * 3, "city": ["Bonn", "Kiel", "Bonn"] * 9}).with_columns(pl.col("id").cast(mine))
-    people = pl.DataFrame({"id": names[2:], "age": range(7)}).with_columns(pl.col("id").cast(theirs))
+    visits = pl.DataFrame({"id": names * 3, "city": ["Bonn", "Kiel", "Bonn"] * 9}).with_columns(
+        pl.col("id").cast(mine)
+    )
+    people = pl.DataFrame({"id": names[2:], "age": range(7)}).with_columns(
+        pl.col("id").cast(theirs)
+    )
     visits, people = dp.protect(visits, unit="id"), dp.protect(people, unit="id")
-    joined = visits.join(people, on="id", how="left").group_by("city", max_groups=2, max_rows_per_group=2)
-    stacked = dp.concat([visits.select("id"), people.select("id")]).agg(max_rows=3, n=dp.count(), u=dp.count_units())
+    joined = visits.join(people, on="id", how="left").group_by(
+        "city", max_groups=2, max_rows_per_group=2
+    )
+    stacked = dp.concat([visits.select("id"), people.select("id")]).agg(
+        max_rows=3, n=dp.count(), u=dp.count_units()
+    )
     each = visits.per_unit(n=dp.count()).mean("n", bounds=(0, 9))
-    queries = [joined.agg(n=dp.count(), s=dp.sum("age", bounds=(0, 9)), d=dp.n_unique("age")), stacked, each]
+    queries = [
+        joined.agg(n=dp.count(), s=dp.sum("age", bounds=(0, 9)), d=dp.n_unique("age")),
+        stacked,
+        each,
+    ]
     for query in queries:
         whole = answer(query)
         assert any(sum(total.values()) for total in whole)
@@ -119,7 +155,9 @@ def test_a_unit_s_rows_of_several_tables_are_in_one_part(in_parts, mine, theirs)
         assert answer(query) == whole
 
 
-@pytest.mark.parametrize("values", [[0.0, -0.0, float("nan"), None], ["a", "", None, "é"], [2**64 - 1, 1, None, 0]])
+@pytest.mark.parametrize(
+    "values", [[0.0, -0.0, float("nan"), None], ["a", "", None, "é"], [2**64 - 1, 1, None, 0]]
+)
 def test_no_unit_is_split_whatever_its_identifier(in_parts, values):
     dtype = pl.UInt64 if 1 in values and isinstance(values[0], int) else None
     frame = pl.DataFrame({"id": pl.Series(values * 3, dtype=dtype), "x": range(12)})
@@ -136,7 +174,9 @@ def test_private_limits_come_from_the_whole_table(in_parts):
     whole = profile.size_profile(query._question, sizes), profile.key_profile(query._question)
     in_parts(6)
     found = profile.size_profile(query._question, sizes)
-    assert {name: found[name].tolist() for name in sizes} == {name: whole[0][name].tolist() for name in sizes}
+    assert {name: found[name].tolist() for name in sizes} == {
+        name: whole[0][name].tolist() for name in sizes
+    }
     assert profile.key_profile(query._question).tolist() == whole[1].tolist()
 
 
@@ -152,11 +192,23 @@ def test_large_tables_are_split_and_small_ones_are_not(monkeypatch, tmp_path):
     frame = pl.DataFrame({"u": range(1000), "g": ["a", "b"] * 500})
     frame.write_parquet(tmp_path / "t.parquet")
     monkeypatch.setattr(buckets, "_rows_of_a_part", lambda _: 300)
-    for table in (frame, frame.lazy(), frame.to_pandas(), frame.to_arrow(), pl.scan_parquet(tmp_path / "t.parquet")):
-        asked = dp.protect(table, unit="u").group_by("g", keys=["a", "b"], max_groups=1, max_rows_per_group=1).count()
+    for table in (
+        frame,
+        frame.lazy(),
+        frame.to_pandas(),
+        frame.to_arrow(),
+        pl.scan_parquet(tmp_path / "t.parquet"),
+    ):
+        asked = (
+            dp.protect(table, unit="u")
+            .group_by("g", keys=["a", "b"], max_groups=1, max_rows_per_group=1)
+            .count()
+        )
         assert len(buckets.split(asked._question)) == 4
         assert answer(asked) == [{("a",): 500, ("b",): 500}]
-    assert len(buckets.split(dp.protect(frame.head(300), unit="u").count(max_rows=1)._question)) == 1
+    assert (
+        len(buckets.split(dp.protect(frame.head(300), unit="u").count(max_rows=1)._question)) == 1
+    )
     assert len(buckets.split(dp.protect(frame, unit=dp.Rows(1)).count()._question)) == 1
 
 
@@ -165,7 +217,9 @@ def parts_of(query):
 
 
 def test_the_number_of_parts_follows_from_the_memory_and_the_question(monkeypatch):
-    """With less memory there are more parts, with more numbers too, and the totals are the same; nothing is refused."""
+    """With less memory there are more parts, with more numbers too, and the totals
+    are the same; nothing is refused.
+    """
     frame = pl.DataFrame({"u": range(400_000), "x": [1.0] * 400_000, "y": [2.0] * 400_000})
     grouped = dp.protect(frame.with_columns(g=pl.lit("a")), unit="u").group_by(
         "g", keys=["a"], max_groups=1, max_rows=1
@@ -194,13 +248,17 @@ def test_memory_is_a_number_of_gib(gib):
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not pathlib.Path("/proc/self/statm").exists(), reason="how much is taken is read from Linux")
+@pytest.mark.skipif(
+    not pathlib.Path("/proc/self/statm").exists(), reason="how much is taken is read from Linux"
+)
 def test_ten_million_rows_are_released_where_the_address_space_is_3_gib(tmp_path):
-    """Without parts, the engine ends the process at a limit that it cannot keep, after the charge."""
+    """Without parts, the engine ends the process at a limit that it
+    cannot keep, after the charge.
+    """
     rows, path = 10_000_000, tmp_path / "t.parquet"
-    pl.select(u=pl.int_range(rows) % 1_000_000, g=pl.int_range(rows) % 20, x=pl.int_range(rows) / rows).write_parquet(
-        path
-    )
+    pl.select(
+        u=pl.int_range(rows) % 1_000_000, g=pl.int_range(rows) % 20, x=pl.int_range(rows) / rows
+    ).write_parquet(path)
     code = f"""
 import resource
 resource.setrlimit(resource.RLIMIT_AS, (3 * 2**30, 3 * 2**30))
@@ -219,7 +277,8 @@ def test_parts_are_about_the_same_size(in_parts):
     ask = dp.protect(frame, unit="u").count(max_rows=1)._question
     sizes = [int(engine.totals(buckets._part(ask, i, 8), 1).values[0][0]) for i in range(8)]
     assert sum(sizes) == 4000
-    assert all(abs(size - 500) < 6 * (4000 * 7 / 64) ** 0.5 for size in sizes)  # false alarm below 1e-7; seed fixed
+    # false alarm below 1e-7; seed fixed
+    assert all(abs(size - 500) < 6 * (4000 * 7 / 64) ** 0.5 for size in sizes)
 
 
 def test_a_progress_line_is_for_long_work_that_somebody_watches(monkeypatch, capfd):

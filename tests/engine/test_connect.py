@@ -1,4 +1,6 @@
-"""Spark Connect: the suite's questions through a server of its own, in a process without a classic session."""
+"""Spark Connect: the suite's questions through a server of its own, in a
+process without a classic session.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,11 @@ def test_totals_through_connect_are_those_of_polars(tmp_path):
     paths = os.pathsep.join([str(Path(__file__).parent.parent), *sys.path])
     here = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": paths}
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], env={**os.environ, **here}, cwd=tmp_path, capture_output=True, text=True
+        [sys.executable, "-c", SCRIPT],
+        env={**os.environ, **here},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.count("as on Polars, or refused") > 40

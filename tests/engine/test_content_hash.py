@@ -22,7 +22,10 @@ def test_a_copy_keeps_its_label_and_a_change_does_not(tmp_path):
     shutil.copy(path, tmp_path / "b.parquet")
     shutil.copytree(folder, tmp_path / "copied")
     os.utime(path, (1, 1))
-    assert (dp.content_hash(tmp_path / "b.parquet", KEY), dp.content_hash(str(tmp_path / "copied"), KEY)) == labels
+    assert (
+        dp.content_hash(tmp_path / "b.parquet", KEY),
+        dp.content_hash(str(tmp_path / "copied"), KEY),
+    ) == labels
     assert dp.content_hash(path, KEY) == labels[0]
     seen = {*labels, dp.content_hash(path, f"{KEY}!")}
     (folder / "two.csv").write_text("id\n2\n")
@@ -38,7 +41,9 @@ def test_a_name_stands_for_content(tmp_path):
     path, budget = tmp_path / "a.csv", dp.Budget(epsilon=5)
 
     def nightly():
-        rows = dp.protect(pl.read_csv(path), unit="id", budget=budget, data=dp.content_hash(path, KEY))
+        rows = dp.protect(
+            pl.read_csv(path), unit="id", budget=budget, data=dp.content_hash(path, KEY)
+        )
         return rows.count_units().release(epsilon=0.5, name="a")
 
     path.write_text("id\n1\n2\n")

@@ -1,4 +1,6 @@
-"""Dask dataframes: the totals of pandas for every partitioning of the rows, and no task or log that shows a cell."""
+"""Dask dataframes: the totals of pandas for every partitioning of the rows, and no
+task or log that shows a cell.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,11 @@ def frame():
     draw = np.random.default_rng(4)
     ids = draw.integers(0, 30, 300)
     frame = pd.DataFrame(
-        {"u": pd.Series(ids, dtype="Int64"), "g": draw.choice(list("abc"), 300), "x": draw.normal(0, 5, 300)}
+        {
+            "u": pd.Series(ids, dtype="Int64"),
+            "g": draw.choice(list("abc"), 300),
+            "x": draw.normal(0, 5, 300),
+        }
     )
     frame.loc[::17, "u"] = pd.NA
     frame.loc[::11, "x"] = np.nan
@@ -57,9 +63,12 @@ def frame():
 @pytest.mark.parametrize("keys", [["a", "c", None], None])
 def test_every_total_is_that_of_pandas(frame, partitions, keys):
     def ask(table):
-        grouped = dp.protect(table, unit="u").group_by("g", keys=keys, max_groups=2, max_rows_per_group=3, max_rows=5)
+        grouped = dp.protect(table, unit="u").group_by(
+            "g", keys=keys, max_groups=2, max_rows_per_group=3, max_rows=5
+        )
         return grouped.agg(
-            n=dp.count(), units=dp.count_units(), m=dp.mean("x", bounds=(-3, 3)), t=dp.sum("x", unit_bounds=(0, 9)),
+            n=dp.count(), units=dp.count_units(), m=dp.mean("x", bounds=(-3, 3)),
+            t=dp.sum("x", unit_bounds=(0, 9)),
             d=dp.n_unique("x"), med=dp.median("x", bounds=(-3, 3)),
         )  # fmt: skip
 
@@ -93,23 +102,41 @@ def test_random_questions_and_plans():
 )
 def test_no_unit_is_split_whatever_its_identifier(ids):
     table = pd.DataFrame({"id": ids, "x": range(18)})
-    whole = answer(dp.protect(table, unit="id").agg(max_rows=2, n=dp.count(), units=dp.count_units()))
-    with dask.config.set({"dataframe.convert-string": False}):  # else Dask itself makes two texts of 1 and 1.0
+    whole = answer(
+        dp.protect(table, unit="id").agg(max_rows=2, n=dp.count(), units=dp.count_units())
+    )
+    # else Dask itself makes two texts of 1 and 1.0
+    with dask.config.set({"dataframe.convert-string": False}):
         parts = _partitioned(table, 6)
-    assert answer(dp.protect(parts, unit="id").agg(max_rows=2, n=dp.count(), units=dp.count_units())) == whole
+    assert (
+        answer(dp.protect(parts, unit="id").agg(max_rows=2, n=dp.count(), units=dp.count_units()))
+        == whole
+    )
 
 
 def test_partitions_of_other_types_are_read_by_the_types_of_the_whole():
-    """A partition may be all null or hold whole numbers. The conversion of a cell does not depend on that."""
+    """A partition may be all null or hold whole numbers.
+    The conversion of a cell does not depend on that.
+    """
     pieces = [
-        pd.DataFrame({"u": ["1", "2"], "x": [1.5, 2.5], "g": ["a", None]}).astype({"u": object, "g": object}),
+        pd.DataFrame({"u": ["1", "2"], "x": [1.5, 2.5], "g": ["a", None]}).astype(
+            {"u": object, "g": object}
+        ),
         pd.DataFrame({"u": [1, 3], "x": [1, 2], "g": [None, None]}),
         pd.DataFrame({"u": [1.0, np.nan], "x": [None, "7"], "g": [2, "a"]}),
     ]
-    meta = pd.DataFrame({"u": pd.Series(dtype=object), "x": pd.Series(dtype="float64"), "g": pd.Series(dtype=object)})
+    meta = pd.DataFrame(
+        {
+            "u": pd.Series(dtype=object),
+            "x": pd.Series(dtype="float64"),
+            "g": pd.Series(dtype=object),
+        }
+    )
     with dask.config.set({"dataframe.convert-string": False}):
         table = dd.from_map(lambda i: pieces[i], range(3), meta=meta)
-    query = dp.protect(table, unit="u").group_by("g", keys=["a", "2"], max_groups=2, max_rows_per_group=5)
+    query = dp.protect(table, unit="u").group_by(
+        "g", keys=["a", "2"], max_groups=2, max_rows_per_group=5
+    )
     units, total = answer(query.agg(units=dp.count_units(), s=dp.sum("x", unit_bounds=(0, 100))))
     step = query.sum("x", unit_bounds=(0, 100))._question.allotments[0].total.unit
     assert units == {("a",): 1, ("2",): 1}
@@ -119,7 +146,9 @@ def test_partitions_of_other_types_are_read_by_the_types_of_the_whole():
 
 
 _SOUND = pd.DataFrame({"u": [1, 2], "x": [1.5, 2.5], "g": ["a", "b"]}).astype({"g": object})
-_OTHER = {  # a partition that is not as Dask says, and the rows and sums of "a" and "b" with the sound one beside it
+# a partition that is not as Dask says, and the rows and sums of "a" and "b" with the sound one
+# beside it
+_OTHER = {
     "without a column": (_SOUND[["u", "g"]], [2, 2], [1.5, 2.5]),
     "without units": (_SOUND[["x", "g"]], [1, 1], [1.5, 2.5]),
     "in another order": (_SOUND[["g", "x", "u"]], [2, 2], [3, 5]),
@@ -135,7 +164,11 @@ _OTHER = {  # a partition that is not as Dask says, and the rows and sums of "a"
     "of truths": (_SOUND.assign(x=[True, False]), [2, 2], [2.5, 2.5]),
     "of categories": (_SOUND.astype("category"), [2, 2], [3, 5]),
     "sparse": (_SOUND.assign(x=pd.arrays.SparseArray([0.0, 1.5])), [2, 2], [1.5, 4]),
-    "of larger numbers": (_SOUND.assign(u=np.array([2**64 - 1, 2], dtype="uint64")), [1, 2], [1.5, 5]),
+    "of larger numbers": (
+        _SOUND.assign(u=np.array([2**64 - 1, 2], dtype="uint64")),
+        [1, 2],
+        [1.5, 5],
+    ),
 }
 
 
@@ -145,7 +178,9 @@ def test_a_partition_that_is_not_as_dask_says_fails_nothing(name):
     pieces, meta = [_SOUND, partition], _SOUND.head(0)
     with dask.config.set({"dataframe.convert-string": False}):
         table = dd.from_map(lambda i: pieces[i], range(2), meta=meta)
-    grouped = dp.protect(table, unit="u").group_by("g", keys=["a", "b"], max_groups=2, max_rows_per_group=2)
+    grouped = dp.protect(table, unit="u").group_by(
+        "g", keys=["a", "b"], max_groups=2, max_rows_per_group=2
+    )
     query = grouped.agg(n=dp.count(), s=dp.sum("x", (0, 10)))
     counted, total = answer(query)
     step = query._question.allotments[1].total.unit
@@ -161,11 +196,34 @@ _VALUES = [
         dt.datetime(2020, 1, 2, 3, 4, 5, 6),
         dt.timedelta(days=1, seconds=3),
     ),
-    *(pd.Timestamp("2020-01-02 03:04:05.123456789"), pd.Timestamp("2020-01-02", tz="Europe/Berlin"), Decimal("1.25")),
-    *(Decimal("1E+40"), Decimal("sNaN"), Fraction(1, 3), np.float32(0.5), np.int8(3), np.bool_(True), None, object()),
+    *(
+        pd.Timestamp("2020-01-02 03:04:05.123456789"),
+        pd.Timestamp("2020-01-02", tz="Europe/Berlin"),
+        Decimal("1.25"),
+    ),
+    *(
+        Decimal("1E+40"),
+        Decimal("sNaN"),
+        Fraction(1, 3),
+        np.float32(0.5),
+        np.int8(3),
+        np.bool_(True),
+        None,
+        object(),
+    ),
 ]
 _CONTAINERS = [
-    *("int8", "int64", "uint64", "float32", "float64", "boolean", "Int64", "datetime64[s]", "datetime64[ns]"),
+    *(
+        "int8",
+        "int64",
+        "uint64",
+        "float32",
+        "float64",
+        "boolean",
+        "Int64",
+        "datetime64[s]",
+        "datetime64[ns]",
+    ),
     *("timedelta64[ms]", "datetime64[us, UTC]", "category"),
     *(pd.ArrowDtype(pa.date32()), pd.ArrowDtype(pa.decimal128(9, 2))),
 ]
@@ -174,10 +232,14 @@ _WHOLES = [*_CONTAINERS[:6], *_CONTAINERS[7:11], *_CONTAINERS[12:], object]
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(
-    "whole", [pytest.param(one, marks=pytest.mark.long if i % 3 else ()) for i, one in enumerate(_WHOLES)], ids=str
+    "whole",
+    [pytest.param(one, marks=pytest.mark.long if i % 3 else ()) for i, one in enumerate(_WHOLES)],
+    ids=str,
 )
 def test_no_cell_decides_how_another_is_read(whole):
-    """One odd cell makes a column of objects of a partition. The other cells are read as without that cell."""
+    """One odd cell makes a column of objects of a partition.
+    The other cells are read as without that cell.
+    """
     dtype = pd.Series([], dtype=whole).dtype
     held = 0
     for container in _CONTAINERS:
@@ -189,7 +251,9 @@ def test_no_cell_decides_how_another_is_read(whole):
             if alone.isna().all():
                 continue
             beside = pd.Series([alone[0], object()], dtype=object)
-            (first,), (second, odd) = (of_type(column, dtype).to_physical() for column in (alone, beside))
+            (first,), (second, odd) = (
+                of_type(column, dtype).to_physical() for column in (alone, beside)
+            )
             assert first == second, (whole, container, value)
             assert isinstance(odd, str) if whole is object else odd is None
             held += first is not None
@@ -206,12 +270,16 @@ def test_protected_tables_meet_and_others_do_not(frame):
         grouped = joined.group_by("g", max_groups=2, max_rows_per_group=2)
         both = dp.concat([visits.select("u"), known.select("u")])
         return [
-            grouped.agg(n=dp.count(), s=dp.sum("age", bounds=(0, 20)), z=dp.sum("size", bounds=(0, 2))),
+            grouped.agg(
+                n=dp.count(), s=dp.sum("age", bounds=(0, 20)), z=dp.sum("size", bounds=(0, 2))
+            ),
             both.agg(max_rows=3, n=dp.count(), units=dp.count_units()),
             visits.per_unit(total=dp.sum("x")).mean("total", bounds=(-9, 9)),
         ]
 
-    pairs = zip(asked(frame, people), asked(_partitioned(frame), _partitioned(people, 2)), strict=True)
+    pairs = zip(
+        asked(frame, people), asked(_partitioned(frame), _partitioned(people, 2)), strict=True
+    )
     for mine, theirs in pairs:
         assert answer(mine) == answer(theirs)
     with pytest.raises(UnsupportedOperation, match="different places"):
@@ -250,7 +318,11 @@ def test_a_plan_travels_without_rows(frame):
 
     frame = frame.assign(g=CANARY)
     public = pl.DataFrame({"g": ["a"], "size": [1]})
-    query = dp.protect(_partitioned(frame), unit="u").join(public, on="g").sum("x", bounds=(0, 1), max_rows=2)
+    query = (
+        dp.protect(_partitioned(frame), unit="u")
+        .join(public, on="g")
+        .sum("x", bounds=(0, 1), max_rows=2)
+    )
     said = shuffle._packed(query._question, partial(_sums, 7, None, None))
     assert CANARY.encode() not in said
     rows = pl.from_pandas(frame.assign(g="a", u=frame["u"].astype("Int64")))
@@ -282,8 +354,16 @@ def test_tasks_that_cannot_read_give_nothing(monkeypatch):
 def cluster(tmp_path):
     """A worker in a process of its own, without a dashboard."""
     distributed = pytest.importorskip("distributed")
-    settings = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": None, "host": "127.0.0.1"}
-    patience = {"distributed.comm.timeouts.connect": "300s", "distributed.comm.timeouts.tcp": "300s"}
+    settings = {
+        "n_workers": 1,
+        "threads_per_worker": 2,
+        "dashboard_address": None,
+        "host": "127.0.0.1",
+    }
+    patience = {
+        "distributed.comm.timeouts.connect": "300s",
+        "distributed.comm.timeouts.tcp": "300s",
+    }
     with (
         dask.config.set(patience),
         distributed.LocalCluster(**settings, local_directory=tmp_path) as cluster,
@@ -295,7 +375,9 @@ def cluster(tmp_path):
 @pytest.mark.long
 def test_workers_in_other_processes(cluster, frame, capfd):
     for name in ("all three", "found", "distinct", "ranks", "public", "itself", "features"):
-        asked = QUESTIONS[name](protected(_partitioned(TABLE.to_arrow().to_pandas(types_mapper=pd.ArrowDtype))))
+        asked = QUESTIONS[name](
+            protected(_partitioned(TABLE.to_arrow().to_pandas(types_mapper=pd.ArrowDtype)))
+        )
         assert exact(asked) == expected(name)
 
     class Odd:
@@ -304,7 +386,9 @@ def test_workers_in_other_processes(cluster, frame, capfd):
 
     meta = frame.astype({"g": object}).head(0)
     with dask.config.set({"dataframe.convert-string": False}):  # else a task of Dask's own fails
-        broken = dd.from_map(lambda i: frame.assign(g=[Odd() for _ in frame["u"]]), range(2), meta=meta)
+        broken = dd.from_map(
+            lambda i: frame.assign(g=[Odd() for _ in frame["u"]]), range(2), meta=meta
+        )
     query = dp.protect(broken, unit="u").n_unique("g", max_rows=1)
     assert answer(query) == [{(): 0}]  # what has no text is null
     assert CANARY not in "".join(capfd.readouterr())

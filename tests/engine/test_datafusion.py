@@ -1,4 +1,6 @@
-"""DataFusion through Ibis: no cell makes a query fail, and neither a setting nor a function of the session matters."""
+"""DataFusion through Ibis: no cell makes a query fail, and neither a setting nor a
+function of the session matters.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,10 @@ def backend():
 
 def held(backend, **columns):
     """A table of Arrow columns in DataFusion, with "u", the number of a row."""
-    columns = {name: column if isinstance(column, pa.Array) else pa.array(column) for name, column in columns.items()}
+    columns = {
+        name: column if isinstance(column, pa.Array) else pa.array(column)
+        for name, column in columns.items()
+    }
     rows = pa.table({"u": pa.array(range(len(next(iter(columns.values()))))), **columns})
     return backend.table(stored(backend.con, rows))
 
@@ -66,7 +71,9 @@ def answered(query):
 # Columns of Arrow's types
 
 _DAY = dt.date(2020, 2, 29)
-_SECONDS = pa.array([1_582_934_400, -62_135_596_801, 253_402_300_800, MOST, LEAST, None], pa.int64())
+_SECONDS = pa.array(
+    [1_582_934_400, -62_135_596_801, 253_402_300_800, MOST, LEAST, None], pa.int64()
+)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +93,9 @@ _SECONDS = pa.array([1_582_934_400, -62_135_596_801, 253_402_300_800, MOST, LEAS
     ids=str,
 )
 def test_columns_are_held_in_one_form(backend, column, target, kept):
-    """A time outside of the years 1 to 9999 is null, also where its ticks would wrap in a finer unit."""
+    """A time outside of the years 1 to 9999 is null, also where its
+    ticks would wrap in a finer unit.
+    """
     rows = held(backend, x=column)
     got = values(rows, dp.when(c("u") >= 0).then(c("x")))[0]
     assert got == kept
@@ -97,9 +106,15 @@ def test_columns_are_held_in_one_form(backend, column, target, kept):
     ("column", "line"),
     [
         (pa.array([2**64 - 1], pa.uint64()), "table.mutate(x=table['x'].cast('string'))"),
-        (pa.array([decimal.Decimal("1.5")], pa.decimal128(38, 2)), "table.mutate(x=table['x'].cast('float64'))"),
+        (
+            pa.array([decimal.Decimal("1.5")], pa.decimal128(38, 2)),
+            "table.mutate(x=table['x'].cast('float64'))",
+        ),
         (pa.array([1], pa.duration("us")), "table.mutate(x=table['x'].cast('int64'))"),
-        (pa.array([1], pa.timestamp("us", "Europe/Berlin")), "table.mutate(x=table['x'].cast('timestamp'))"),
+        (
+            pa.array([1], pa.timestamp("us", "Europe/Berlin")),
+            "table.mutate(x=table['x'].cast('timestamp'))",
+        ),
         (pa.array([1], pa.timestamp("ns")), "table.mutate(x=table['x'].cast('timestamp(6)'))"),
     ],
     ids=str,
@@ -121,27 +136,49 @@ def test_a_frame_of_the_session_is_refused_with_lines_that_work():
     first, then = str(refused.value).partition("before: ")[2].split(", then dp.protect(")
     names = {"ibis": ibis, "session": session, "frame": frame}
     eval(first, names)
-    assert answered(dp.protect(eval(then.removesuffix(", ...)."), names), unit="u").count_units()) == [[2]]
+    assert answered(
+        dp.protect(eval(then.removesuffix(", ...)."), names), unit="u").count_units()
+    ) == [[2]]
 
 
 def test_texts_that_are_no_unicode_are_null(backend):
     raw = pa.array([b"a\0b", b"\xff", b"", "Düren".encode()], pa.binary()).view(pa.string())
     rows = held(backend, s=raw)
     s = c("s")
-    expected = [["a\0b", None, "", "Düren"], [3, None, 0, 5], [True, None, False, False], ["A\0B", None, "", "DÜREN"]]
-    got = values(rows, dp.when(c("u") >= 0).then(s), s.str.len_chars(), s.is_in(["a\0b"]), s.str.to_uppercase())
+    expected = [
+        ["a\0b", None, "", "Düren"],
+        [3, None, 0, 5],
+        [True, None, False, False],
+        ["A\0B", None, "", "DÜREN"],
+    ]
+    got = values(
+        rows,
+        dp.when(c("u") >= 0).then(s),
+        s.str.len_chars(),
+        s.is_in(["a\0b"]),
+        s.str.to_uppercase(),
+    )
     assert got == expected
 
 
 @pytest.mark.one_in(3)
-@pytest.mark.parametrize("text", ["it's", 'a"b', "back\\slash", "%s", "{x}", "--", "/*", "a\0b", "\n", "$1", "ü\u0301"])
+@pytest.mark.parametrize(
+    "text", ["it's", 'a"b', "back\\slash", "%s", "{x}", "--", "/*", "a\0b", "\n", "$1", "ü\u0301"]
+)
 def test_a_constant_is_the_text_itself(backend, text):
     rows = held(backend, s=[text, text + "x", None])
-    assert values(rows, c("s") == text, c("s").str.starts_with(text)) == [[True, False, None], [True, True, None]]
-    assert answered(dp.protect(rows, unit="u").group_by("s", keys=[text], max_groups=1).count_units()) == [[1]]
+    assert values(rows, c("s") == text, c("s").str.starts_with(text)) == [
+        [True, False, None],
+        [True, True, None],
+    ]
+    assert answered(
+        dp.protect(rows, unit="u").group_by("s", keys=[text], max_groups=1).count_units()
+    ) == [[1]]
 
 
-_CODES = pa.DictionaryArray.from_arrays(pa.array([0, 5, 1, -1, None], pa.int8()), pa.array(["a", "b"]), safe=False)
+_CODES = pa.DictionaryArray.from_arrays(
+    pa.array([0, 5, 1, -1, None], pa.int8()), pa.array(["a", "b"]), safe=False
+)
 _DECIMALS = [(10**37).to_bytes(16, "little"), (250).to_bytes(16, "little")]
 
 
@@ -149,13 +186,20 @@ _DECIMALS = [(10**37).to_bytes(16, "little"), (250).to_bytes(16, "little")]
     ("column", "kept"),
     [
         (_CODES, ["a", None, "b", None, None]),
-        (pa.Array.from_buffers(pa.decimal128(10, 2), 2, [None, pa.py_buffer(b"".join(_DECIMALS))]), [None, 2.5]),
+        (
+            pa.Array.from_buffers(
+                pa.decimal128(10, 2), 2, [None, pa.py_buffer(b"".join(_DECIMALS))]
+            ),
+            [None, 2.5],
+        ),
         (pa.array([86_400_000, 86_400_001], pa.int64()).view(pa.date64()), [1, None]),
     ],
     ids=["code", "decimal", "day"],
 )
 def test_cells_that_do_not_hold_in_their_type_are_null(backend, column, kept):
-    """A session takes over memory as it is. A code outside of its dictionary made a query fail after the charge."""
+    """A session takes over memory as it is.
+    A code outside of its dictionary made a query fail after the charge.
+    """
     rows = held(backend, x=column)
     assert values(rows, dp.when(c("u") >= 0).then(c("x")))[0] == kept
     people = len({cell for cell in kept if cell is not None})
@@ -167,13 +211,30 @@ def test_cells_that_do_not_hold_in_their_type_are_null(backend, column, kept):
 
 def test_whole_numbers_at_the_ends_of_64_bits(backend):
     cells = [LEAST, -1, 0, 1, MOST, None]
-    rows, polars = held(backend, i=pa.array(cells, pa.int64())), pl.DataFrame({"u": range(6), "i": cells})
+    rows, polars = (
+        held(backend, i=pa.array(cells, pa.int64())),
+        pl.DataFrame({"u": range(6), "i": cells}),
+    )
     i = c("i")
-    exprs = [i + i, i - 1, i * i, -i, i.abs(), i // 7, i % 7, i // 2**40, i % 2**40, i / (i - 1), i.cast("float64") / 0]
+    exprs = [
+        i + i,
+        i - 1,
+        i * i,
+        -i,
+        i.abs(),
+        i // 7,
+        i % 7,
+        i // 2**40,
+        i % 2**40,
+        i / (i - 1),
+        i.cast("float64") / 0,
+    ]
     aggregates = {f"n{k}": dp.count(f"r{k}") for k in range(len(exprs))}
     aggregates |= {f"s{k}": dp.sum(f"r{k}", bounds=(-9, 9)) for k in range(len(exprs))}
     got, want = (
-        answered(dp.protect(frame, unit="u").with_columns(**named(exprs)).agg(max_rows=1, **aggregates))
+        answered(
+            dp.protect(frame, unit="u").with_columns(**named(exprs)).agg(max_rows=1, **aggregates)
+        )
         for frame in (rows, polars)
     )
     assert dict(zip(aggregates, got, strict=True)) == dict(zip(aggregates, want, strict=True))
@@ -198,10 +259,16 @@ def test_the_least_of_infinities_is_an_infinity(backend):
     rows = rows.select(g=rows.g, x=DIALECT.held(rows.x, nw.Float64()))
     ends = {"low": rows.x.min(), "high": rows.x.max()}
     grouped = answered_rows(rows.group_by("g").aggregate(**ends))
-    windows = answered_rows(rows.mutate(**{k: end.over(ibis.window(group_by="g")) for k, end in ends.items()}))
+    windows = answered_rows(
+        rows.mutate(**{k: end.over(ibis.window(group_by="g")) for k, end in ends.items()})
+    )
     assert grouped.sort("g").select("low", "high").rows() == expected
-    assert windows.sort("g").select("low", "high").rows() == [pair for pair in expected for _ in range(2)]
-    people = dp.protect(held(backend, g=[1, 2, 3], x=[INF, 1e308, -INF]), unit="g").per_unit(x=dp.first("x", by="u"))
+    assert windows.sort("g").select("low", "high").rows() == [
+        pair for pair in expected for _ in range(2)
+    ]
+    people = dp.protect(held(backend, g=[1, 2, 3], x=[INF, 1e308, -INF]), unit="g").per_unit(
+        x=dp.first("x", by="u")
+    )
     assert answered(people.filter(c("x") / 1e200 > 1e200).count_units()) == [[1]]
     assert answered(people.filter(c("x") / 1e200 < -1e200).count_units()) == [[1]]
 
@@ -231,7 +298,9 @@ def test_settings_and_functions_of_the_session_have_no_say():
 
     def ask(rows):
         frame = dp.protect(rows, unit="u")
-        whole = frame.agg(max_rows=2, n=dp.count(), s=dp.sum("x", bounds=(0, 5)), m=dp.median("x", bounds=(0, 5)))
+        whole = frame.agg(
+            max_rows=2, n=dp.count(), s=dp.sum("x", bounds=(0, 5)), m=dp.median("x", bounds=(0, 5))
+        )
         asked = frame.filter(c("x") > 0.5).group_by("s", keys=["a", "b"], max_rows=2)
         return [*answered(whole), *answered(asked.agg(n=dp.count(), d=dp.n_unique("day")))]
 
@@ -250,7 +319,9 @@ def test_a_table_that_another_session_cannot_read_is_refused_before_the_charge(t
     backend.con.register_object_store("lake://", LocalFileSystem(str(tmp_path)), host="there")
     backend.con.register_parquet("t", "lake://there/x.parquet")
     budget = dp.Budget(epsilon=1)
-    query = dp.protect(backend.table("t"), unit="u", budget=budget).sum("x", bounds=(0, 5), max_rows=1)
+    query = dp.protect(backend.table("t"), unit="u", budget=budget).sum(
+        "x", bounds=(0, 5), max_rows=1
+    )
     with pytest.raises(UnsupportedOperation, match=r"object store.*table\.to_polars\(\)"):
         query.release(epsilon=1)
     assert budget.spent.epsilon == 0
@@ -263,7 +334,14 @@ def test_nothing_of_dpframe_stays_in_the_session(backend):
     frame = dp.protect(rows, unit="u").join(public, on="k").with_columns(y=c("x") * c("w"))
     assert answered(frame.filter(c("y") >= 1).count_units()) == [[2]]
     keys = [*(f"k{i}" for i in range(500)), "a"]
-    assert sum(answered(dp.protect(rows, unit="u").group_by("k", keys=keys, max_groups=1).count_units())[0]) == 1
+    assert (
+        sum(
+            answered(
+                dp.protect(rows, unit="u").group_by("k", keys=keys, max_groups=1).count_units()
+            )[0]
+        )
+        == 1
+    )
     assert set(backend.con.catalog().schema().names()) == before
 
 
@@ -281,22 +359,35 @@ def test_steps_of_the_user_come_first(backend):
 @pytest.mark.long
 def test_two_threads_may_share_a_session(backend):
     rows = held(backend, x=[float(i % 7) for i in range(500)], g=[f"g{i % 3}" for i in range(500)])
-    query = dp.protect(rows, unit="u").group_by("g", keys=["g0", "g1", "g2"], max_rows=1).sum("x", bounds=(0, 5))
+    query = (
+        dp.protect(rows, unit="u")
+        .group_by("g", keys=["g0", "g1", "g2"], max_rows=1)
+        .sum("x", bounds=(0, 5))
+    )
     one = answered(query)
     with ThreadPoolExecutor(2) as pool:
         assert list(pool.map(lambda _: answered(query), range(4))) == [one] * 4
 
 
 def test_types_are_those_of_datafusion_where_ibis_states_others(backend):
-    """Ibis states a float for i / 2, a date for the day of a time, and 10 digits for d + 1; DataFusion has others.
+    """Ibis states a float for i / 2, a date for the day of a time, and 10 digits
+    for d + 1; DataFusion has others.
 
-    A query failed after the charge on a whole number that is no float, and two decimals could become one unit.
+    A query failed after the charge on a whole number that is no float, and two decimals could
+    become one unit.
     """
-    whole, times = [2**62 + 2, 2**62 + 4, None], pa.array([0, 86_400_000_001, None], pa.timestamp("us"))
+    whole, times = (
+        [2**62 + 2, 2**62 + 4, None],
+        pa.array([0, 86_400_000_001, None], pa.timestamp("us")),
+    )
     exact = pa.array([decimal.Decimal("1.50"), decimal.Decimal("2.25"), None], pa.decimal128(10, 2))
     rows = held(backend, i=whole, t=times, d=exact)
     steps = rows.mutate(half=rows.i / 2, day=rows.t.date(), more=rows.d + 1)
-    assert [str(steps.schema()[name]) for name in ("half", "day", "more")] == ["float64", "date", "decimal(10, 2)"]
+    assert [str(steps.schema()[name]) for name in ("half", "day", "more")] == [
+        "float64",
+        "date",
+        "decimal(10, 2)",
+    ]
     always = c("u") >= 0
     got = values(steps, *(dp.when(always).then(c(name)) for name in ("half", "day")))
     assert got == [[2**61 + 1, 2**61 + 2, None], [0, 86_400_000_000, None]]
@@ -308,5 +399,7 @@ def test_types_are_those_of_datafusion_where_ibis_states_others(backend):
 
 def test_an_operation_that_could_fail_is_refused_before_the_charge(backend):
     rows = held(backend, x=[1.0, 2.0])
-    with pytest.raises(UnsupportedOperation, match=r"DataFusion: \w+ is refused, because it could fail on a cell"):
+    with pytest.raises(
+        UnsupportedOperation, match=r"DataFusion: \w+ is refused, because it could fail on a cell"
+    ):
         DataFusionTotalCompiler().written(rows.mutate(y=rows.x.exp()))

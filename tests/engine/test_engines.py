@@ -28,12 +28,15 @@ def test_every_engine_has_the_same_totals(engine, name):
     assert query.sensitivity == ask(protected(TABLE)).sensitivity
 
 
-# To validate is to compile once more, which takes as long as the answer on engines that speak SQL: a sixth is enough.
+# To validate is to compile once more, which takes as long as the answer on engines that speak SQL:
+# a sixth is enough.
 _AT_LENGTH = [name for i, name in enumerate(QUESTIONS) if i % 6]
 
 
 @pytest.mark.one_in(8)
-@pytest.mark.parametrize("name", [pytest.param(q, marks=pytest.mark.long) if q in _AT_LENGTH else q for q in QUESTIONS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(q, marks=pytest.mark.long) if q in _AT_LENGTH else q for q in QUESTIONS]
+)
 def test_what_an_engine_answers_passes_on_a_table_without_rows(engine, name):
     if (engine.name, name) in ABSENT or (engine.name, name) in REFUSED:
         pytest.skip("there is nothing to answer")
@@ -45,6 +48,8 @@ def test_what_an_engine_answers_passes_on_a_table_without_rows(engine, name):
 def test_units_are_told_apart_alike(engine, name):
     def ask(frame):
         private = dp.protect(frame, unit=UNITS[name])
-        return private.agg(max_rows=2, n=dp.count(), u=dp.count_units(), s=dp.sum("a", bounds=(-3, 10)))
+        return private.agg(
+            max_rows=2, n=dp.count(), u=dp.count_units(), s=dp.sum("a", bounds=(-3, 10))
+        )
 
     assert exact(ask(engine(TABLE))) == exact(ask(TABLE))

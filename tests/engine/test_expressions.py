@@ -18,14 +18,30 @@ from dpframe.plan.nodes import domain
 
 INT = (-(2**63), 2**63 - 1)
 INTEGERS = {
-    name: (0, 2 ** int(name[4:]) - 1) if name[0] == "U" else (-(2 ** (int(name[3:]) - 1)), 2 ** (int(name[3:]) - 1) - 1)
+    name: (0, 2 ** int(name[4:]) - 1)
+    if name[0] == "U"
+    else (-(2 ** (int(name[3:]) - 1)), 2 ** (int(name[3:]) - 1) - 1)
     for name in ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
 }
 FLOATS = st.one_of(
     st.none(),
     st.floats(),
     st.sampled_from(
-        [0.0, -0.0, 0.5, -0.5, 127.5, 128.0, -128.5, -129.0, 2.0**53, 2.0**63, -(2.0**63), 2.0**64, 1.7e308]
+        [
+            0.0,
+            -0.0,
+            0.5,
+            -0.5,
+            127.5,
+            128.0,
+            -128.5,
+            -129.0,
+            2.0**53,
+            2.0**63,
+            -(2.0**63),
+            2.0**64,
+            1.7e308,
+        ]
     ),
     st.integers(-300, 300).map(float),
 )
@@ -39,7 +55,9 @@ def integers(low, high):
 
 
 def computed(frame: pl.DataFrame, expr: dp.Expr) -> tuple[list, object]:
-    """The values of an expression on each row, as the engine computes them, and the domain that the plan states."""
+    """The values of an expression on each row, as the engine computes them, and
+    the domain that the plan states.
+    """
     protected = dp.protect(frame, unit=dp.Rows(1)).with_columns(result=expr)
     step = protected._step
     column = step.table.columns["result"]
@@ -92,7 +110,9 @@ FAST = settings(max_examples=40, deadline=None, suppress_health_check=[HealthChe
 @given(st.data())
 def test_integer_arithmetic_is_exact_or_null(name, data):
     pairs = data.draw(
-        st.lists(st.tuples(integers(*INTEGERS[name]), integers(*INTEGERS[name])), min_size=1, max_size=20)
+        st.lists(
+            st.tuples(integers(*INTEGERS[name]), integers(*INTEGERS[name])), min_size=1, max_size=20
+        )
     )
     frame = pl.DataFrame(pairs, {"a": getattr(pl, name), "b": getattr(pl, name)}, orient="row")
     for op in OPS.values():
@@ -126,12 +146,17 @@ def test_operations_on_one_integer(name, data):
         [None if v is None else v in (0, 1, -3, INT[1], 2**64 - 1) for v in values],
     )
     low, high = data.draw(
-        st.sampled_from([(-5, 5), (0, 10**6), (-(2**63), 2**64 - 1), (None, 3), (3, None), (-0.5, 3.5)])
+        st.sampled_from(
+            [(-5, 5), (0, 10**6), (-(2**63), 2**64 - 1), (None, 3), (3, None), (-0.5, 3.5)]
+        )
     )
     first, last = INTEGERS[name]
     below = first if low is None else min(max(math.ceil(low), first), last)
     above = last if high is None else min(max(math.floor(high), first), last)
-    _same(computed(frame, a.clip(low, high))[0], [None if v is None else min(max(v, below), above) for v in values])
+    _same(
+        computed(frame, a.clip(low, high))[0],
+        [None if v is None else min(max(v, below), above) for v in values],
+    )
 
 
 @pytest.mark.one_in(3)
@@ -174,11 +199,19 @@ def test_float_arithmetic_has_no_nan(pairs):
     a, b = dp.col("a"), dp.col("b")
     for op in OPS.values():
         _same(computed(frame, op(a, b))[0], [_float_op(op, x, y) for x, y in clean])
-    divided = [None if x is None or not y else _float_op(lambda p, q: p / q, x, y) for x, y in clean]
+    divided = [
+        None if x is None or not y else _float_op(lambda p, q: p / q, x, y) for x, y in clean
+    ]
     _same(computed(frame, a / b)[0], divided)
     _same(computed(frame, a.abs())[0], [None if x is None else abs(x) for x, _ in clean])
-    _same(computed(frame, a.sqrt())[0], [None if x is None or x < 0 else math.sqrt(x) for x, _ in clean])
-    _same(computed(frame, a.clip(-1, 2.5))[0], [None if x is None else min(max(x, -1.0), 2.5) for x, _ in clean])
+    _same(
+        computed(frame, a.sqrt())[0],
+        [None if x is None or x < 0 else math.sqrt(x) for x, _ in clean],
+    )
+    _same(
+        computed(frame, a.clip(-1, 2.5))[0],
+        [None if x is None else min(max(x, -1.0), 2.5) for x, _ in clean],
+    )
     _same(computed(frame, a.fill_null(7))[0], [7.0 if x is None else x for x, _ in clean])
     _same(computed(frame, a.is_null())[0], [x is None for x, _ in clean])
     whole = [None if x is None else x if math.isinf(x) else float(math.floor(x)) for x, _ in clean]
@@ -196,7 +229,10 @@ def test_comparisons_and_logic_know_three_values(pairs):
         _same(made, [None if v is None else getattr(v, name)(0.5) for v, _ in clean])
         made, _ = computed(frame, getattr(i, name)(7))
         _same(made, [None if v is None else getattr(v, name)(7) for _, v in clean])
-    positive, small = [None if v is None else v > 0 for v, _ in clean], [None if v is None else v < 5 for _, v in clean]
+    positive, small = (
+        [None if v is None else v > 0 for v, _ in clean],
+        [None if v is None else v < 5 for _, v in clean],
+    )
     both = [
         False if p is False or q is False else None if p is None or q is None else True
         for p, q in zip(positive, small, strict=True)
@@ -209,7 +245,11 @@ def test_comparisons_and_logic_know_three_values(pairs):
     _same(computed(frame, (x > 0) | (i < 5))[0], either)
     _same(computed(frame, ~(x > 0))[0], [None if p is None else not p for p in positive])
     chosen = [
-        v if p is True and v is not None else None if p is True else (None if k is None else float(k))
+        v
+        if p is True and v is not None
+        else None
+        if p is True
+        else (None if k is None else float(k))
         for p, (v, k) in zip(positive, clean, strict=True)
     ]
     _same(computed(frame, dp.when(x > 0).then(x).otherwise(i))[0], chosen)
@@ -267,13 +307,22 @@ def convert(values):
     """Every conversion and function of texts, held against Python's."""
     frame = pl.DataFrame({"a": pl.Series(values, dtype=pl.String)})
     for name, (low, high) in INTEGERS.items():
-        for got, text in zip(computed(frame, dp.col("a").cast(name.lower()))[0], values, strict=True):
+        for got, text in zip(
+            computed(frame, dp.col("a").cast(name.lower()))[0], values, strict=True
+        ):
             assert got is None or (low <= got <= high and got == int(text))
     for got, text in zip(computed(frame, dp.col("a").cast("float64"))[0], values, strict=True):
         assert got is None or Fraction(float(text) if math.isfinite(got) else 0) == Fraction(
             got if math.isfinite(got) else 0
         )
-    for target in ("float32", "date", "datetime", pl.Datetime("ms"), pl.Datetime("ns"), pl.Enum(["1", ""])):
+    for target in (
+        "float32",
+        "date",
+        "datetime",
+        pl.Datetime("ms"),
+        pl.Datetime("ns"),
+        pl.Enum(["1", ""]),
+    ):
         computed(frame, dp.col("a").cast(target))
     known = [v for v in values if v is not None]
     lengths = [None if v is None else len(v) for v in values]
@@ -286,19 +335,27 @@ def convert(values):
         [None if v is None else v.startswith(part) for v in values],
     )
     _same(
-        computed(frame, dp.col("a").str.ends_with(part))[0], [None if v is None else v.endswith(part) for v in values]
+        computed(frame, dp.col("a").str.ends_with(part))[0],
+        [None if v is None else v.endswith(part) for v in values],
     )
-    _same(computed(frame, dp.col("a").str.head(3))[0], [None if v is None else v[:3] for v in values])
+    _same(
+        computed(frame, dp.col("a").str.head(3))[0], [None if v is None else v[:3] for v in values]
+    )
     for made in (dp.col("a").str.to_lowercase(), dp.col("a").str.to_uppercase()):
         computed(frame, made)
 
 
 @FAST
 @given(
-    values=st.lists(st.one_of(st.none(), st.datetimes(dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31))), max_size=20)
+    values=st.lists(
+        st.one_of(st.none(), st.datetimes(dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31))),
+        max_size=20,
+    )
 )
 def test_parts_of_a_time(values):
-    frame = pl.DataFrame({"t": pl.Series(values, dtype=pl.Datetime("us"))}).with_columns(d=pl.col("t").dt.date())
+    frame = pl.DataFrame({"t": pl.Series(values, dtype=pl.Datetime("us"))}).with_columns(
+        d=pl.col("t").dt.date()
+    )
     parts = {
         "year": lambda v: v.year,
         "month": lambda v: v.month,
@@ -315,7 +372,10 @@ def test_parts_of_a_time(values):
             computed(frame, getattr(dp.col("t").dt, name)())[0],
             [None if v is None else getattr(v, name) for v in values],
         )
-    _same(computed(frame, dp.col("t").cast("date"))[0], [None if v is None else v.date() for v in values])
+    _same(
+        computed(frame, dp.col("t").cast("date"))[0],
+        [None if v is None else v.date() for v in values],
+    )
     _same(
         computed(frame, dp.col("d").cast("string"))[0],
         [None if v is None else f"{v.date():%Y-%m-%d}".rjust(10, "0") for v in values],
@@ -324,7 +384,9 @@ def test_parts_of_a_time(values):
 
 def test_facts_of_an_expression_refuse_what_is_not_row_wise():
     frame = dp.protect(pl.DataFrame({"a": [1]}), unit=dp.Rows(1))
-    assert not {"sum", "mean", "max", "shift", "cum_sum", "over", "rank", "map"} & set(dir(dp.col("a")))
+    assert not {"sum", "mean", "max", "shift", "cum_sum", "over", "rank", "map"} & set(
+        dir(dp.col("a"))
+    )
     assert domain(dp.col("a")._node, frame._step.table, "test").bounds is None
 
 
@@ -350,15 +412,30 @@ LIMITS = [(-2.5, 3.25), (1.0, 500.0), (0.001, 0.3), (0.0, 50.0), (-700.5, 709.5)
 @pytest.mark.parametrize("function", BOUNDED.values(), ids=BOUNDED)
 @pytest.mark.parametrize("limits", LIMITS)
 def test_values_lie_in_the_bounds_that_follow_from_a_clip(function, limits):
-    """`computed` holds each value against them. Both ends are among the values, and so are floats beside them."""
+    """`computed` holds each value against them.
+    Both ends are among the values, and so are floats beside them.
+    """
     low, high = limits
-    near = [math.nextafter(low, high), math.nextafter(high, low), (low + high) / 2, low * 0.7 + high * 0.3, 0.125, 1.0]
-    made, domain_of_made = computed(pl.DataFrame({"x": [low, high, *near]}), function(dp.col("x").clip(low, high)))
+    near = [
+        math.nextafter(low, high),
+        math.nextafter(high, low),
+        (low + high) / 2,
+        low * 0.7 + high * 0.3,
+        0.125,
+        1.0,
+    ]
+    made, domain_of_made = computed(
+        pl.DataFrame({"x": [low, high, *near]}), function(dp.col("x").clip(low, high))
+    )
     bounds = domain_of_made.bounds
     if bounds is not None:
         values = [value for value in made if value is not None]
         assert max(values) <= bounds.upper
-        assert math.isclose(max(values), bounds.upper, rel_tol=1e-12) or high > 0 > low or bounds == (-1, 1)
+        assert (
+            math.isclose(max(values), bounds.upper, rel_tol=1e-12)
+            or high > 0 > low
+            or bounds == (-1, 1)
+        )
 
 
 def test_bounds_of_a_logarithm_are_those_of_its_ends():
@@ -377,7 +454,9 @@ def test_bounds_of_a_truncated_time_hold_the_start_of_its_window():
     days = [dt.date(2024, 1, 1) + dt.timedelta(days=n) for n in range(0, 800, 13)]
     limits = dt.date(2024, 2, 10), dt.date(2025, 11, 3)
     for every in ("1w", "1mo", "1q", "1y", "10d"):
-        made, known = computed(pl.DataFrame({"t": days}), dp.col("t").clip(*limits).dt.truncate(every))
+        made, known = computed(
+            pl.DataFrame({"t": days}), dp.col("t").clip(*limits).dt.truncate(every)
+        )
         epoch = dt.date(1970, 1, 1)
         assert all(known.bounds.lower <= (day - epoch).days <= known.bounds.upper for day in made)
         assert known.bounds.upper == (limits[1] - epoch).days

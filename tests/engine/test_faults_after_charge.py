@@ -1,8 +1,9 @@
 """Faults of the infrastructure after the charge, beside a cell on which the user's own step fails.
 
-Of two neighbouring tables one has a unit whose cell makes the engine fail. What is raised, what the ledger says of it,
-and what is logged must not tell which one it was: neither alone, nor while a connection, a file, a worker or the ledger
-is gone, a statement is cancelled, or somebody presses Ctrl-C.
+Of two neighbouring tables one has a unit whose cell makes the engine fail. What is raised, what the
+ledger says of it, and what is logged must not tell which one it was: neither alone, nor while a
+connection, a file, a worker or the ledger is gone, a statement is cancelled, or somebody presses
+Ctrl-C.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ LOG = logging.getLogger("dpframe")
 totals = importlib.import_module("dpframe.engine.totals")
 SOUND = pl.DataFrame({"id": [*range(40)] * 2, "s": [str(n % 7) for n in range(80)]})
 CELLS = ("boom", "9" * 30, "7" * 70_000)
-NEIGHBOURS = [SOUND, *(pl.concat([SOUND, pl.DataFrame({"id": [99], "s": [cell]})]) for cell in CELLS)]
+NEIGHBOURS = [
+    SOUND,
+    *(pl.concat([SOUND, pl.DataFrame({"id": [99], "s": [cell]})]) for cell in CELLS),
+]
 QUESTIONS = {
     "sum": lambda rows: rows.sum("x", bounds=(0, 10), max_rows=2),
     "found keys": lambda rows: rows.group_by("x", max_groups=2, max_rows_per_group=2).agg(
@@ -43,7 +47,9 @@ QUESTIONS = {
 
 
 def outcome(table, ask, fault, monkeypatch, budget=None):
-    """What is raised and recorded where a fault comes between the charge and the reading of rows."""
+    """What is raised and recorded where a fault comes between the
+    charge and the reading of rows.
+    """
     budget, read = budget or dp.Budget(epsilon=5, delta=1e-3), totals._read
 
     def after_charge(*arguments):
@@ -67,14 +73,20 @@ def outcome(table, ask, fault, monkeypatch, budget=None):
     with suppress(dp.errors.LedgerError):
         entries = [line.status for line in budget.history()], budget.failures
     assert ": charged ε = 0.5" in lines[0], lines
-    return type(problem), re.sub(r"\d+\.sqlite", "a.sqlite", str(problem)), repr(entries), tuple(lines)
+    return (
+        type(problem),
+        re.sub(r"\d+\.sqlite", "a.sqlite", str(problem)),
+        repr(entries),
+        tuple(lines),
+    )
 
 
 def hold(made, faults, monkeypatch, *, budget=None, wrong=CELLS):
-    """Under each fault all neighbours that raise raise the same. Without one, those raise that have a wrong cell.
+    """Under each fault all neighbours that raise raise the same.
+    Without one, those raise that have a wrong cell.
 
-    Input:  made: a context that gives a table and its faults by name, for a frame; budget: makes one for each release;
-            wrong: those of CELLS that the engine cannot read as a number
+    Input:  made: a context that gives a table and its faults by name, for a frame; budget: makes
+            one for each release; wrong: those of CELLS that the engine cannot read as a number
     """
     told = {}
     for name in faults:
@@ -157,7 +169,16 @@ def parquet(tmp_path, frame):
     return path
 
 
-FILES = ("nothing", "ctrl-c", "removed", "cut off", "overwritten", "emptied", "another table", "a folder")
+FILES = (
+    "nothing",
+    "ctrl-c",
+    "removed",
+    "cut off",
+    "overwritten",
+    "emptied",
+    "another table",
+    "a folder",
+)
 
 
 def _of_polars(path):
@@ -203,7 +224,9 @@ def test_a_fault_of_spark(fault, spark_session, tmp_path, monkeypatch):
     def made(frame):
         path = parquet(tmp_path, frame)
         rows = spark_session.read.parquet(str(path)).mapInArrow(in_worker, "id long, s string")
-        faults = {name: fault for name, fault in file_faults(path).items() if name in FAULTS_OF_SPARK}
+        faults = {
+            name: fault for name, fault in file_faults(path).items() if name in FAULTS_OF_SPARK
+        }
         faults["killed"] = lambda: open(kill, "w").close()
         with cancelling(spark_session.sparkContext.cancelAllJobs) as faults["cancelled"]:
             yield rows.selectExpr("id", "CAST(s AS BIGINT) AS x"), faults
@@ -216,13 +239,27 @@ def test_a_fault_of_spark(fault, spark_session, tmp_path, monkeypatch):
 
 
 def spark_without_its_server(kind, cell, fault, folder):
-    """Print what is raised and recorded where the JVM, or the server of Spark Connect, is killed after the charge."""
+    """Print what is raised and recorded where the JVM, or the server of Spark
+    Connect, is killed after the charge.
+    """
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.remote("local[2]") if kind == "connect" else SparkSession.builder.master("local[2]")
-    quiet = {"spark.ui.enabled": "false", "spark.driver.bindAddress": "127.0.0.1", "spark.log.level": "OFF"}
-    for key, value in {**quiet, "spark.driver.host": "127.0.0.1", "spark.sql.shuffle.partitions": "2"}.items():
+    builder = (
+        SparkSession.builder.remote("local[2]")
+        if kind == "connect"
+        else SparkSession.builder.master("local[2]")
+    )
+    quiet = {
+        "spark.ui.enabled": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.log.level": "OFF",
+    }
+    for key, value in {
+        **quiet,
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "2",
+    }.items():
         builder = builder.config(key, value)
     session, process = builder.getOrCreate(), SparkContext._gateway.proc
     if kind == "connect":
@@ -247,9 +284,14 @@ def test_a_server_of_spark_that_is_gone(kind, tmp_path):
     pytest.importorskip("pyspark")
     if kind == "connect":
         pytest.importorskip("grpc_status")
-    paths = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parent.parent), *sys.path])
+    paths = os.pathsep.join(
+        [str(Path(__file__).parent), str(Path(__file__).parent.parent), *sys.path]
+    )
     here = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": paths}
-    code = "import sys, warnings; warnings.simplefilter('ignore'); import test_faults_after_charge as here; "
+    code = (
+        "import sys, warnings; warnings.simplefilter('ignore'); import test_faults_after_charge "
+        "as here; "
+    )
     code += "here.spark_without_its_server(*sys.argv[1:])"
     told = {}
     for fault, cell in (("nothing", 1), ("killed", 0), ("killed", 1)):
@@ -262,7 +304,8 @@ def test_a_server_of_spark_that_is_gone(kind, tmp_path):
             text=True,
         )
         told[fault, cell] = "".join(done.stdout.partition("told:")[1:]) or done.stderr
-    assert told["killed", 0] == told["killed", 1] == told["nothing", 1]  # the last is the cell alone
+    # the last is the cell alone
+    assert told["killed", 0] == told["killed", 1] == told["nothing", 1]
     assert "told: ('EngineError'" in told["nothing", 1]
 
 
@@ -311,7 +354,8 @@ def test_a_fault_of_duckdb(fault, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "fault", ["nothing", "ctrl-c", "cancelled", "closed", "dropped", "cut off", "overwritten", "locked"]
+    "fault",
+    ["nothing", "ctrl-c", "cancelled", "closed", "dropped", "cut off", "overwritten", "locked"],
 )
 def test_a_fault_of_sqlite(fault, tmp_path, monkeypatch):
     ibis = pytest.importorskip("ibis")
@@ -323,7 +367,9 @@ def test_a_fault_of_sqlite(fault, tmp_path, monkeypatch):
         backend = ibis.sqlite.connect(path)
         backend.con.execute("CREATE TABLE kept (id BIGINT, s TEXT)")
         backend.con.executemany("INSERT INTO kept VALUES (?, ?)", frame.rows())
-        backend.con.execute("CREATE VIEW seen AS SELECT id, CAST(json_extract(s, '$') AS BIGINT) AS x FROM kept")
+        backend.con.execute(
+            "CREATE VIEW seen AS SELECT id, CAST(json_extract(s, '$') AS BIGINT) AS x FROM kept"
+        )
         backend.con.commit()
         backend.con.execute("PRAGMA cache_size = 0")
         backend.con.execute("PRAGMA busy_timeout = 20")
@@ -347,7 +393,8 @@ def test_a_fault_of_sqlite(fault, tmp_path, monkeypatch):
             yield backend.table("seen"), faults
         other.close()
 
-    hold(made, [fault], monkeypatch, wrong=CELLS[:1])  # SQLite takes a number that is too large as its largest
+    # SQLite takes a number that is too large as its largest
+    hold(made, [fault], monkeypatch, wrong=CELLS[:1])
 
 
 @pytest.fixture(scope="module")
@@ -359,7 +406,16 @@ def crashing():
         yield server
 
 
-FAULTS_OF_POSTGRES = ("ended", "crashed", "timeout", "full disk", "dropped", "another table", "locked", "revoked")
+FAULTS_OF_POSTGRES = (
+    "ended",
+    "crashed",
+    "timeout",
+    "full disk",
+    "dropped",
+    "another table",
+    "locked",
+    "revoked",
+)
 
 
 @pytest.mark.parametrize("fault", ["nothing", "ctrl-c", "cancelled", *FAULTS_OF_POSTGRES])
@@ -372,14 +428,18 @@ def test_a_fault_of_postgres(fault, crashing, monkeypatch):
 
     @contextmanager
     def made(frame):
-        with psycopg.connect(host=host, user="dpframe", dbname="postgres", autocommit=True) as other:
+        with psycopg.connect(
+            host=host, user="dpframe", dbname="postgres", autocommit=True
+        ) as other:
             other.execute("DROP TABLE IF EXISTS kept CASCADE")
             other.execute("CREATE TABLE kept (id bigint, s text)")
             with other.cursor().copy("COPY kept FROM STDIN") as copy:
                 for row in frame.rows():
                     copy.write_row(row)
             other.execute("CREATE VIEW seen AS SELECT id, CAST(s AS bigint) AS x FROM kept")
-            other.execute("DROP OWNED BY reader" if _has_role(other) else "CREATE ROLE reader LOGIN")
+            other.execute(
+                "DROP OWNED BY reader" if _has_role(other) else "CREATE ROLE reader LOGIN"
+            )
             other.execute("GRANT SELECT ON seen TO reader")
             backend = ibis.postgres.connect(host=host, user="reader", database="postgres")
 
@@ -395,16 +455,25 @@ def test_a_fault_of_postgres(fault, crashing, monkeypatch):
                 other.execute("LOCK TABLE kept IN ACCESS EXCLUSIVE MODE")
 
             end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'reader'"
-            limited = there("ALTER SYSTEM SET temp_file_limit = 0", "SELECT pg_reload_conf()", "SELECT pg_sleep(0.1)")
+            limited = there(
+                "ALTER SYSTEM SET temp_file_limit = 0",
+                "SELECT pg_reload_conf()",
+                "SELECT pg_sleep(0.1)",
+            )
             faults = {
                 "nothing": nothing,
                 "ctrl-c": pressed,
                 "ended": there(end),
                 "crashed": restart,
                 "timeout": set_here("statement_timeout = 1"),
-                "full disk": lambda: [limited(), set_here("work_mem = '64kB'", "enable_hashagg = off")()],
+                "full disk": lambda: [
+                    limited(),
+                    set_here("work_mem = '64kB'", "enable_hashagg = off")(),
+                ],
                 "dropped": there("DROP TABLE kept CASCADE"),
-                "another table": there("DROP VIEW seen", "CREATE VIEW seen AS SELECT s AS id, id AS x FROM kept"),
+                "another table": there(
+                    "DROP VIEW seen", "CREATE VIEW seen AS SELECT s AS id, id AS x FROM kept"
+                ),
                 "locked": locked,
                 "revoked": there("REVOKE SELECT ON seen FROM reader"),
             }
@@ -413,7 +482,9 @@ def test_a_fault_of_postgres(fault, crashing, monkeypatch):
                     yield backend.table("seen"), faults
             finally:
                 backend.con.close()
-        with psycopg.connect(host=host, user="dpframe", dbname="postgres", autocommit=True) as after:
+        with psycopg.connect(
+            host=host, user="dpframe", dbname="postgres", autocommit=True
+        ) as after:
             after.execute("ALTER SYSTEM RESET temp_file_limit")
 
     with monkeypatch.context() as patch:
@@ -422,7 +493,9 @@ def test_a_fault_of_postgres(fault, crashing, monkeypatch):
 
 
 def _has_role(connection):
-    return connection.execute("SELECT 1 FROM pg_roles WHERE rolname = 'reader'").fetchone() is not None
+    return (
+        connection.execute("SELECT 1 FROM pg_roles WHERE rolname = 'reader'").fetchone() is not None
+    )
 
 
 # The ledger

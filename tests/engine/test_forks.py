@@ -1,4 +1,6 @@
-"""Processes that are forked answer, or refuse before the charge with the line to type; nothing waits forever."""
+"""Processes that are forked answer, or refuse before the charge with the line
+to type; nothing waits forever.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,17 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).with_name("forked.py")
-NO_THREADS = "UnsupportedOperation: {} does not answer in this process: it is a fork of one that had used {}"
-SHARED = "UnsupportedOperation: {}: this process is a fork of the one that made the connection of this table."
+NO_THREADS = (
+    "UnsupportedOperation: {} does not answer in this process: it is a fork of one that had used {}"
+)
+SHARED = (
+    "UnsupportedOperation: {}: this process is a fork of the one that made the connection of this "
+    "table."
+)
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform cannot fork")
 
-CASES = [  # the engine, how the process starts, what was used before, and the name of what does not answer
+# the engine, how the process starts, what was used before, and the name of what does not answer
+CASES = [
     ("polars", "fork", "nothing", None),
     ("pandas", "pool", "asked", "Polars"),
     ("datafusion", "fork", "nothing", "datafusion"),
@@ -42,7 +50,10 @@ def started(engine, start, used, folder, url=""):
 
 @pytest.mark.parametrize(
     ("kind", "start", "used", "silent"),
-    [pytest.param(*case, marks=() if i < QUICK else pytest.mark.long) for i, case in enumerate(CASES)],
+    [
+        pytest.param(*case, marks=() if i < QUICK else pytest.mark.long)
+        for i, case in enumerate(CASES)
+    ],
 )
 def test_a_process_answers_or_refuses(kind, start, used, silent, tmp_path):
     said, spent = started(kind, start, used, tmp_path)

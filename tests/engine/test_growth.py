@@ -1,4 +1,6 @@
-"""What engines get of a question grows with what was typed, and no faster: every operation is stated once."""
+"""What engines get of a question grows with what was typed, and no faster:
+every operation is stated once.
+"""
 
 import copy
 import functools
@@ -78,7 +80,11 @@ def query_of(table, expr):
         return rows.explain(optimized=False)
     if isinstance(rows, ibis.Table):
         return written(rows)
-    return rows.sql_query() if hasattr(rows, "sql_query") else rows._jdf.queryExecution().logical().toString()
+    return (
+        rows.sql_query()
+        if hasattr(rows, "sql_query")
+        else rows._jdf.queryExecution().logical().toString()
+    )
 
 
 def written(rows):
@@ -98,13 +104,20 @@ def written(rows):
 QUICK = {"add", "whole add", "not", "cast", "when", "twice"}
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.long) for n in GROWN])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.long) for n in GROWN]
+)
 def test_a_query_grows_with_its_expression(engine, name):
-    """A query has a part that does not grow. With operands that stand there twice, the rest grows by 2^24."""
+    """A query has a part that does not grow.
+    With operands that stand there twice, the rest grows by 2^24.
+    """
     if engine.name in ("dask", "pandas", "pyarrow", "polars-lazy"):
         pytest.skip("its queries are those of Polars")
     table = engine(PEOPLE)
-    few, more = (guarded(lambda times=times: len(query_of(table, grown(name, times)))) for times in (FEW, MORE))
+    few, more = (
+        guarded(lambda times=times: len(query_of(table, grown(name, times))))
+        for times in (FEW, MORE)
+    )
     assert more < 8 * few
 
 
@@ -157,7 +170,9 @@ def expected(name, times, value, whole):
 def test_a_long_chain_has_the_value_of_its_terms(engine, name):
     times = 40
     values = [expected(name, times, f, i) for f, i in zip(PEOPLE["f"], PEOPLE["i"], strict=True)]
-    frame = dp.protect(engine(PEOPLE), unit="u", budget=dp.Budget(epsilon=1e9)).with_columns(y=grown(name, times))
+    frame = dp.protect(engine(PEOPLE), unit="u", budget=dp.Budget(epsilon=1e9)).with_columns(
+        y=grown(name, times)
+    )
     total = frame.sum("y", bounds=(-1000, 1000), max_rows=1).release(epsilon=1e8).value
     assert total == pytest.approx(sum(value for value in values if value is not None), abs=0.01)
 
@@ -177,10 +192,15 @@ def test_a_whole_number_on_the_way_that_does_not_fit_is_null(first):
 
 def test_nan_on_the_way_is_null_at_the_end():
     table = pl.DataFrame({"u": [1, 2], "f": [1e308, 1.0]})
-    made = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1)).with_columns(y=F * 10 - F * 10 + 1, z=F * 10 > 1)
+    made = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1)).with_columns(
+        y=F * 10 - F * 10 + 1, z=F * 10 > 1
+    )
     columns = made._step.table.columns
     rows = nw.to_native(lower(made._step, {columns["y"].id, columns["z"].id})).collect()
-    assert rows.select(sorted(c.id for n, c in columns.items() if n in "yz")).rows() == [(None, True), (1.0, True)]
+    assert rows.select(sorted(c.id for n, c in columns.items() if n in "yz")).rows() == [
+        (None, True),
+        (1.0, True),
+    ]
 
 
 def test_a_chain_of_a_thousand_terms_stays_shallow():
@@ -193,7 +213,11 @@ def test_a_chain_of_a_thousand_terms_stays_shallow():
 
 
 @pytest.mark.parametrize(
-    "name", sorted(set(GROWN) - {"add", "subtract", "multiply", "whole add", "whole multiply", "and", "or", "twice"})
+    "name",
+    sorted(
+        set(GROWN)
+        - {"add", "subtract", "multiply", "whole add", "whole multiply", "and", "or", "twice"}
+    ),
 )
 def test_what_nests_too_deeply_is_refused_where_it_is_typed(name):
     with pytest.raises(InvalidArgument, match="64 deep at most"):
@@ -224,7 +248,9 @@ def test_steps_after_each_other_are_one_subquery(engine, name):
 def subqueries(table, name, times):
     frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1))
     frame = functools.reduce(lambda f, k: STEPS[name](f, k), range(times), frame)
-    return written(lower(frame._step, {frame._step.table.columns["f"].id}).to_native()).count("SELECT")
+    return written(lower(frame._step, {frame._step.table.columns["f"].id}).to_native()).count(
+        "SELECT"
+    )
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -235,7 +261,10 @@ def test_steps_together_have_the_rows_of_each_by_itself(monkeypatch, seed):
     frame = dp.protect(as_frame(random_rows(rng)), unit="u", budget=dp.Budget(epsilon=1))
     for step in [*chosen, *again]:
         frame = step(frame)
-    live = {frame._step.table.columns[name].id for name in rng.sample(["a", "x", "y"], rng.randint(1, 3))}
+    live = {
+        frame._step.table.columns[name].id
+        for name in rng.sample(["a", "x", "y"], rng.randint(1, 3))
+    }
     together = lower(frame._step, live).to_native().collect()
     monkeypatch.setattr(rows_of_steps, "_MOST_STATED", -1)
     alone = lower(frame._step, live).to_native().collect()
@@ -262,7 +291,9 @@ WRITING = [
 
 def test_what_datafusion_cannot_nest_is_refused_before_it_crashes(monkeypatch):
     compiler = pytest.importorskip("dpframe.engine.backends.datafusion.compiler")
-    query = sqlglot.parse_one("WITH a AS (SELECT x FROM (SELECT x FROM t) q) SELECT x FROM (SELECT x FROM a) AS r")
+    query = sqlglot.parse_one(
+        "WITH a AS (SELECT x FROM (SELECT x FROM t) q) SELECT x FROM (SELECT x FROM a) AS r"
+    )
     assert compiler.nesting(query) == 4
     context = pytest.importorskip("datafusion").SessionContext()
     table = ibis.datafusion.connect(context).table(stored(context, PEOPLE.to_arrow()))
@@ -271,7 +302,9 @@ def test_what_datafusion_cannot_nest_is_refused_before_it_crashes(monkeypatch):
     monkeypatch.setattr(compiler, "_DEEPEST", 20)
     for k in range(20):
         frame = frame.filter(k > F).with_columns(f=F + 1)
-    with pytest.raises(UnsupportedOperation, match=r"DataFusion would crash.*Take some of its steps in DataFusion"):
+    with pytest.raises(
+        UnsupportedOperation, match=r"DataFusion would crash.*Take some of its steps in DataFusion"
+    ):
         frame.count(max_rows=1).release(epsilon=1)
     assert budget.spent.epsilon == 0
 
@@ -287,7 +320,9 @@ def test_steps_are_counted():
 def test_a_table_that_is_concatenated_with_itself_is_read_once():
     scans = []
     frame = dp.protect(PEOPLE, unit="u", budget=dp.Budget(epsilon=1))
-    source = replace(frame._step, data=replace(frame._step.data, scan=counting(frame._step.data.scan, scans)))
+    source = replace(
+        frame._step, data=replace(frame._step.data, scan=counting(frame._step.data.scan, scans))
+    )
     twice = functools.reduce(lambda step, _: Concat(step, (step,)), range(10), source)
     rows = lower(twice, {twice.table.columns["f"].id}).to_native().collect()
     assert rows.height == 2**10 * PEOPLE.height
@@ -321,7 +356,9 @@ def _moved(value, low, high, *, whole):
 
 @pytest.mark.parametrize("dtype", [pl.Int8, pl.Int64, pl.Float64])
 def test_clips_in_a_row_are_one_with_the_same_values(dtype):
-    """Beside clips at their turn in plain Python. Limits may lie outside of each other, and beyond the type."""
+    """Beside clips at their turn in plain Python.
+    Limits may lie outside of each other, and beyond the type.
+    """
     draw, values = random.Random(8), [-128, -9, -2, -1, 0, 1, 2, 3, 5, 7, 127]
     table = pl.DataFrame({"u": range(len(values)), "x": values}, {"u": pl.Int64, "x": dtype})
     for _ in range(40):
@@ -330,9 +367,14 @@ def test_clips_in_a_row_are_one_with_the_same_values(dtype):
             frame = frame.clip("x", low, high)
             expected = [_moved(x, low, high, whole=dtype.is_integer()) for x in expected]
             expected = [min(max(x, -128), 127) for x in expected] if dtype == pl.Int8 else expected
-        asked = frame.agg(s=dp.sum("x", bounds=(-512, 512)), e=dp.sum("x", bounds=(0, 512)), max_rows=1)
+        asked = frame.agg(
+            s=dp.sum("x", bounds=(-512, 512)), e=dp.sum("x", bounds=(0, 512)), max_rows=1
+        )
         totals = asked.exact_totals(table)
-        assert [totals[name][()] for name in "se"] == [sum(expected), sum(max(x, 0) for x in expected)]
+        assert [totals[name][()] for name in "se"] == [
+            sum(expected),
+            sum(max(x, 0) for x in expected),
+        ]
         assert frame._step.since is frame._step.before.since
 
 

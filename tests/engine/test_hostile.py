@@ -1,4 +1,6 @@
-"""Hostile tables of Arrow and pandas: a cell that is not valid in its type becomes null, and no query fails."""
+"""Hostile tables of Arrow and pandas: a cell that is not valid in its type
+becomes null, and no query fails.
+"""
 
 from __future__ import annotations
 
@@ -42,15 +44,21 @@ def _view(text, index=0, offset=0):
 
 
 def _raw(dtype, length, *buffers, **about):
-    return pa.Array.from_buffers(dtype, length, [b if b is None else pa.py_buffer(b) for b in buffers], **about)
+    return pa.Array.from_buffers(
+        dtype, length, [b if b is None else pa.py_buffer(b) for b in buffers], **about
+    )
 
 
-_NO_VIEWS = pytest.mark.skipif(not views_are_read(), reason="this version of PyArrow makes no views from buffers")
+_NO_VIEWS = pytest.mark.skipif(
+    not views_are_read(), reason="this version of PyArrow makes no views from buffers"
+)
 
 
 def _in_runs():
     """A run-end encoded column of texts, with runs of two rows."""
-    return pc.run_end_encode(_raw(pa.string(), 6, None, _offsets(0, 1, 2, 3, 4, 5, 6), b"aa\xff\xffbb"))
+    return pc.run_end_encode(
+        _raw(pa.string(), 6, None, _offsets(0, 1, 2, 3, 4, 5, 6), b"aa\xff\xffbb")
+    )
 
 
 _BAD = b"a\xff\xfeb\xc3"  # "a", no text, "b", half a letter
@@ -62,17 +70,27 @@ _TEXTS = {
     "offset outside": lambda: _raw(pa.string(), 3, None, _offsets(0, 1, -7, 5), b"axxxx"),
     "offsets that go back": lambda: _raw(pa.string(), 3, None, _offsets(0, 1, 0, 1), b"ab"),
     "views": lambda: _raw(pa.string_view(), 3, None, b"".join(map(_view, (b"a", b"\xff", b"b")))),
-    "long view": lambda: _raw(pa.string_view(), 2, None, _view(b"a") + _view(b"\xff" * 20), b"\xff" * 20),
-    "view outside": lambda: _raw(pa.string_view(), 2, None, _view(b"a") + _view(_LONG, 0, 9), _LONG),
-    "view of nothing": lambda: _raw(pa.string_view(), 2, None, _view(b"a") + _view(_LONG, 7, 0), _LONG),
-    "view beneath a null": lambda: _raw(pa.string_view(), 2, b"\x01", _view(b"a") + _view(_LONG, 7, 0), _LONG),
+    "long view": lambda: _raw(
+        pa.string_view(), 2, None, _view(b"a") + _view(b"\xff" * 20), b"\xff" * 20
+    ),
+    "view outside": lambda: _raw(
+        pa.string_view(), 2, None, _view(b"a") + _view(_LONG, 0, 9), _LONG
+    ),
+    "view of nothing": lambda: _raw(
+        pa.string_view(), 2, None, _view(b"a") + _view(_LONG, 7, 0), _LONG
+    ),
+    "view beneath a null": lambda: _raw(
+        pa.string_view(), 2, b"\x01", _view(b"a") + _view(_LONG, 7, 0), _LONG
+    ),
     **{
         f"codes {dtype}": lambda dtype=dtype: pa.DictionaryArray.from_arrays(
             pa.array([0, 1, 2, 100], dtype), _TEXTS["string"]().slice(0, 3), safe=False
         )
         for dtype in (pa.int8(), pa.uint8(), pa.int32(), pa.uint64())
     },
-    "code below": lambda: pa.DictionaryArray.from_arrays(pa.array([0, -1], pa.int8()), pa.array(["a"]), safe=False),
+    "code below": lambda: pa.DictionaryArray.from_arrays(
+        pa.array([0, -1], pa.int8()), pa.array(["a"]), safe=False
+    ),
     "runs": lambda: pc.run_end_encode(_TEXTS["string"]()),
     "runs of large ones": lambda: pc.run_end_encode(_TEXTS["large"]()),
     "a slice of runs": lambda: _in_runs().slice(1),
@@ -90,14 +108,17 @@ def _chunks(array):
 
 
 def _pandas(array):
-    return pd.DataFrame({"u": range(len(array))}).assign(x=pd.arrays.ArrowExtensionArray(pa.chunked_array([array])))
+    return pd.DataFrame({"u": range(len(array))}).assign(
+        x=pd.arrays.ArrowExtensionArray(pa.chunked_array([array]))
+    )
 
 
 def _polars(array):
     return pl.from_arrow(_arrow(array))
 
 
-_IN_POLARS = ("string", "large", "beneath a null", "views", "long view", "a slice")  # what `pl.from_arrow` takes over
+# what `pl.from_arrow` takes over
+_IN_POLARS = ("string", "large", "beneath a null", "views", "long view", "a slice")
 
 
 def _forms(name):
@@ -106,7 +127,9 @@ def _forms(name):
 
 
 @pytest.mark.one_in(3)
-@pytest.mark.parametrize("name", [pytest.param(n, marks=_NO_VIEWS if "view" in n else ()) for n in _TEXTS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=_NO_VIEWS if "view" in n else ()) for n in _TEXTS]
+)
 def test_texts_that_are_none_are_null(name):
     array = _TEXTS[name]()
     expected = [cell for cell in sound(array).to_pylist() if cell is not None]
@@ -134,7 +157,9 @@ def test_views_that_a_version_of_pyarrow_cannot_check_are_refused_by_their_type(
 
 @pytest.mark.parametrize("pieces", [1, 2, 4])
 def test_a_piece_of_nulls_alone_has_no_texts_beneath_them(pieces):
-    """In a piece of nulls alone Polars checks no text, and crashed. A lazy frame has a piece for each processor."""
+    """In a piece of nulls alone Polars checks no text, and crashed.
+    A lazy frame has a piece for each processor.
+    """
     column = _polars(_TEXTS["beneath a null"]())["x"]
     nulls = pl.concat([column[i : i + 1] for i in (1, 3, 1, 3)][:pieces], rechunk=False)
     assert _bytes_beneath(nulls) == {0xFF, 0xC3, 0xFE} - ({0xC3} if pieces == 1 else set())
@@ -145,7 +170,12 @@ def test_a_piece_of_nulls_alone_has_no_texts_beneath_them(pieces):
 def _bytes_beneath(column):
     """The bytes beneath the nulls of a column of short texts."""
     chunks = column.to_frame().to_arrow(compat_level=pl.CompatLevel.newest()).column(0).chunks
-    views = [memory[i : i + 16] for chunk in chunks for memory in (_views(chunk),) for i in range(0, len(memory), 16)]
+    views = [
+        memory[i : i + 16]
+        for chunk in chunks
+        for memory in (_views(chunk),)
+        for i in range(0, len(memory), 16)
+    ]
     return {byte for view in views for byte in view[4 : 4 + struct.unpack("<i", view[:4])[0]]}
 
 
@@ -168,23 +198,30 @@ def test_runs_that_do_not_follow_each_other_are_null():
 def test_numbers_and_times_that_are_none_are_null():
     def raw_decimals(dtype, size):
         cells = (99_999, 100_000, -99_999, -100_000)
-        return _raw(dtype, 4, None, b"".join(cell.to_bytes(size, "little", signed=True) for cell in cells))
+        return _raw(
+            dtype, 4, None, b"".join(cell.to_bytes(size, "little", signed=True) for cell in cells)
+        )
 
     days = pa.array([0, 1, 86_400_000, -1], pa.int64()).view(pa.date64())
     for array, held in [
         (raw_decimals(pa.decimal128(5, 2), 16), 2),
         (days, 2),
-        (_raw(pa.int64(), 2, b"\x01", struct.pack("<2q", 1, 2), null_count=2), 1),  # of which it says that all are null
+        # of which it says that all are null
+        (_raw(pa.int64(), 2, b"\x01", struct.pack("<2q", 1, 2), null_count=2), 1),
         (pa.DictionaryArray.from_arrays(pa.array([0, 5]), pa.array([3, 4]), safe=False), 1),
     ]:
         assert sound(array).null_count == len(array) - held
         for form in (_arrow, _chunks, _pandas):
-            assert answer(dp.protect(form(array), unit="u").count("x", max_rows=1)) == [{(): held * 2**20}]
+            assert answer(dp.protect(form(array), unit="u").count("x", max_rows=1)) == [
+                {(): held * 2**20}
+            ]
 
 
 def test_one_wrong_cell_of_many_is_the_only_null():
     cells = [f"cell {i}" for i in range(20_000)]
-    raw = pa.array([c.encode() if i != 12_345 else b"\xff" for i, c in enumerate(cells)], pa.binary())
+    raw = pa.array(
+        [c.encode() if i != 12_345 else b"\xff" for i, c in enumerate(cells)], pa.binary()
+    )
     array = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
     mended = sound(array)
     assert mended.to_pylist() == [None if i == 12_345 else c for i, c in enumerate(cells)]
@@ -210,7 +247,9 @@ print(lower.n_unique("x", max_rows=1).release(epsilon=10**5).value)
 
 
 def test_a_file_with_texts_that_are_none_ends_no_process(tmp_path):
-    """In a process of its own, because an invalid cell that is not repaired would end the process."""
+    """In a process of its own, because an invalid cell that is not
+    repaired would end the process.
+    """
     pq.write_table(_arrow(_TEXTS["string"]()), tmp_path / "t.parquet")
     quiet = ["-W", "ignore:This budget allows"]
     run = [sys.executable, *quiet, "-c", _SCRIPT, str(tmp_path / "t.parquet")]
@@ -235,10 +274,14 @@ _UNREAD = {
 
 @pytest.mark.parametrize("name", _UNREAD)
 def test_of_a_column_that_is_not_read_it_is_known_what_is_there(name, capfd):
-    """All cells of nested Arrow columns became null, and a zone of hours and minutes made Polars panic and print."""
+    """All cells of nested Arrow columns became null, and a zone of hours and
+    minutes made Polars panic and print.
+    """
     array = _UNREAD[name]()
     table = pa.table({"u": [1, 2], "x": array})
-    pandas = pd.DataFrame({"u": [1, 2]}).assign(x=pd.arrays.ArrowExtensionArray(pa.chunked_array([array])))
+    pandas = pd.DataFrame({"u": [1, 2]}).assign(
+        x=pd.arrays.ArrowExtensionArray(pa.chunked_array([array]))
+    )
     for frame in (table, pandas):
         there = dp.protect(frame, unit="u").filter(~dp.col("x").is_null())
         assert answer(there.count_units()) == [{(): len(array) - array.null_count}]
@@ -262,7 +305,22 @@ class Own(BaseException):
     pass
 
 
-_NAMES = ["str", "repr", "eq", "ne", "hash", "float", "len", "bool", "int", "index", "iter", "format", "lt", "array"]
+_NAMES = [
+    "str",
+    "repr",
+    "eq",
+    "ne",
+    "hash",
+    "float",
+    "len",
+    "bool",
+    "int",
+    "index",
+    "iter",
+    "format",
+    "lt",
+    "array",
+]
 
 
 def _raising(error, *, of_class=False):
@@ -326,11 +384,24 @@ class Mutating:
         return "mutating"
 
 
-_ERRORS = (ValueError, KeyboardInterrupt, SystemExit, GeneratorExit, StopIteration, MemoryError, Own)
+_ERRORS = (
+    ValueError,
+    KeyboardInterrupt,
+    SystemExit,
+    GeneratorExit,
+    StopIteration,
+    MemoryError,
+    Own,
+)
 _CELLS = {
     **{f"raises {error.__name__}": _raising(error) for error in _ERRORS},
-    **{f"raises {error.__name__} as its class": _raising(error, of_class=True) for error in _ERRORS},
-    **{f"poses as {kind.__name__}": _posing(kind) for kind in (str, float, int, Decimal, pd.Timestamp, type(pd.NaT))},
+    **{
+        f"raises {error.__name__} as its class": _raising(error, of_class=True) for error in _ERRORS
+    },
+    **{
+        f"poses as {kind.__name__}": _posing(kind)
+        for kind in (str, float, int, Decimal, pd.Timestamp, type(pd.NaT))
+    },
     "text of its own": Text("abc"),
     "number of its own": Real(1.5),
     "fraction of its own": Part(1, 3),
@@ -341,11 +412,22 @@ _CELLS = {
     "long": "a" * 10**6,
     "zero": "a\0b",
     "lines": "a\nb",
-    **{f"number {i}": n for i, n in enumerate([np.longdouble(1) / 3, 1j, np.complex128(1j), 10**5000, Fraction(1, 3)])},
-    **{f"decimal {n}": Decimal(n) for n in ("sNaN", "NaN", "Infinity", "1e400", "1e99999", "1e999999999")},
+    **{
+        f"number {i}": n
+        for i, n in enumerate(
+            [np.longdouble(1) / 3, 1j, np.complex128(1j), 10**5000, Fraction(1, 3)]
+        )
+    },
+    **{
+        f"decimal {n}": Decimal(n)
+        for n in ("sNaN", "NaN", "Infinity", "1e400", "1e99999", "1e999999999")
+    },
     "void": np.void(b"abc"),
     "years": np.datetime64("2020", "Y"),
-    **{type(o).__name__: o for o in ([1], np.array([1, 2]), pd.DataFrame({"a": [1]}), int, len, ..., b"\xff")},
+    **{
+        type(o).__name__: o
+        for o in ([1], np.array([1, 2]), pd.DataFrame({"a": [1]}), int, len, ..., b"\xff")
+    },
     "date": dt.date(2020, 1, 1),
     "period": pd.Period("2020"),
     "interval": pd.Interval(0, 1),
@@ -360,7 +442,9 @@ def test_an_object_of_any_kind_ends_nothing_and_changes_nobody(name, capfd):
     column[0] = _CELLS[name]
     for dtype in (object, "category"):
         try:
-            frame = pd.DataFrame({"u": range(4)}).assign(x=pd.Series(column, dtype=object).astype(dtype))
+            frame = pd.DataFrame({"u": range(4)}).assign(
+                x=pd.Series(column, dtype=object).astype(dtype)
+            )
         except BaseException:  # which pandas itself cannot hold
             assert dtype == "category"
             continue
@@ -372,7 +456,14 @@ def test_an_object_of_any_kind_ends_nothing_and_changes_nobody(name, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-_EXPONENTS = ("1e999999999999", "-3e999999999", "1e-999999999999", "0e999999999", "7" * 5000, f"0.{'7' * 5000}")
+_EXPONENTS = (
+    "1e999999999999",
+    "-3e999999999",
+    "1e-999999999999",
+    "0e999999999",
+    "7" * 5000,
+    f"0.{'7' * 5000}",
+)
 
 
 @pytest.mark.parametrize("written", _EXPONENTS)
@@ -389,11 +480,17 @@ def test_no_cell_takes_long_because_of_its_exponent(written):
 
 
 def test_numbers_that_no_float_holds_are_apart():
-    """As floats, 1e400 and 1e500 were one unit, "inf". Equal numbers of different types are one unit."""
+    """As floats, 1e400 and 1e500 were one unit, "inf".
+    Equal numbers of different types are one unit.
+    """
     texts = [text(Decimal(n)) for n in ("1e400", "1e500", "Infinity", "1e-400", "0e400", "0")]
     assert len(set(texts)) == 5
     assert texts[-2:] == ["0", "0"]
-    for same in ([10**400, Decimal("1e400")], [Fraction(1, 10**400), Decimal("1e-400")], [1, Decimal("1.00"), 1.0]):
+    for same in (
+        [10**400, Decimal("1e400")],
+        [Fraction(1, 10**400), Decimal("1e-400")],
+        [1, Decimal("1.00"), 1.0],
+    ):
         assert len({text(x) for x in same}) == 1
     for long in (10**5000, Decimal("1e5000"), Fraction(1, 10**5000), Decimal("1e-5000")):
         assert each(text, [long]) == [None]
@@ -403,7 +500,11 @@ def test_numbers_that_no_float_holds_are_apart():
 def test_a_table_that_is_changed_while_it_is_read():
     frame = pd.DataFrame({"u": range(3), "x": pd.Series([Mutating(), "a", "a"], dtype=object)})
     Mutating.table = frame
-    query = dp.protect(frame, unit="u").group_by("x", keys=["a", "mutating", "changed"], max_groups=1).count_units()
+    query = (
+        dp.protect(frame, unit="u")
+        .group_by("x", keys=["a", "mutating", "changed"], max_groups=1)
+        .count_units()
+    )
     assert list(answer(query)[0].values()) == [2, 1, 0]
 
 
@@ -417,7 +518,9 @@ class Interrupting:
 
 @pytest.fixture
 def keyboard():
-    """Python's own handler of Ctrl-C. A process that a script has started in the background ignores it."""
+    """Python's own handler of Ctrl-C.
+    A process that a script has started in the background ignores it.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield signal.default_int_handler
     signal.signal(signal.SIGINT, before)

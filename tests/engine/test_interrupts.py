@@ -1,7 +1,9 @@
-"""Ctrl-C inside an engine stays a KeyboardInterrupt, whatever the engine makes of it, and is no failed release.
+"""Ctrl-C inside an engine stays a KeyboardInterrupt, whatever the engine makes
+of it, and is no failed release.
 
-Each table computes its rows by a function of Python, which presses Ctrl-C while the engine reads them. Python's own
-exception goes through the engine, which puts one of its own in its place, or drops it.
+Each table computes its rows by a function of Python, which presses Ctrl-C while the engine reads
+them. Python's own exception goes through the engine, which puts one of its own in its place, or
+drops it.
 """
 
 from __future__ import annotations
@@ -127,10 +129,16 @@ HALF = {"raised": "KeyboardInterrupt", "failures": [0, 0], "status": ["pending"]
 
 
 @pytest.mark.parametrize(
-    "engine_name", [pytest.param(name, marks=() if name == "duckdb" else pytest.mark.long) for name in LONG_QUERIES]
+    "engine_name",
+    [
+        pytest.param(name, marks=() if name == "duckdb" else pytest.mark.long)
+        for name in LONG_QUERIES
+    ],
 )
 def test_an_interrupt_ends_a_query_that_computes_for_minutes(engine_name, request):
-    """In a process of its own, a second after the charge. The query would take more than twice the time limit."""
+    """In a process of its own, a second after the charge.
+    The query would take more than twice the time limit.
+    """
     server = [request.getfixturevalue("postgres_server")] if engine_name == "postgres" else []
     command = [sys.executable, PROGRAM, engine_name, *server]
     ended = subprocess.run(command, check=True, capture_output=True, text=True, timeout=240)
@@ -155,7 +163,9 @@ def test_a_query_that_does_not_stop_is_left_behind(stops, monkeypatch):
 
 def test_a_query_in_another_thread_runs_there():
     seen = []
-    thread = threading.Thread(target=lambda: seen.append(attended.attended(threading.current_thread)))
+    thread = threading.Thread(
+        target=lambda: seen.append(attended.attended(threading.current_thread))
+    )
     thread.start()
     thread.join()
     assert seen == [thread]

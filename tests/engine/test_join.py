@@ -13,7 +13,14 @@ import pytest
 
 import dpframe as dp
 from dpframe.engine.stages import lower
-from dpframe.errors import DpFrameError, EngineError, InvalidArgument, UnknownColumn, UnsupportedOperation, WrongType
+from dpframe.errors import (
+    DpFrameError,
+    EngineError,
+    InvalidArgument,
+    UnknownColumn,
+    UnsupportedOperation,
+    WrongType,
+)
 from strategies import (
     CITIES,
     DAYS,
@@ -57,11 +64,15 @@ def test_a_join_is_that_of_a_nested_loop(kind, how):
     for _ in range(8):
         rows, public = random_rows(rng, most=3), regions(rng)
         frame = dp.protect(bring(as_frame(rows), kind), unit="u")
-        joined = frame.join(bring(public, rng.choice(["polars", "lazy", "pyarrow"])), on="city", how=how)
+        joined = frame.join(
+            bring(public, rng.choice(["polars", "lazy", "pyarrow"])), on="city", how=how
+        )
         expected = Counter()
         for row in rows:
             found = [
-                there for there in public.rows() if row[0] is not None and row[4] is not None and there[0] == row[4]
+                there
+                for there in public.rows()
+                if row[0] is not None and row[4] is not None and there[0] == row[4]
             ]
             if how == "left" and row[0] is not None and not found:
                 found = [(None, None, None)]
@@ -80,7 +91,10 @@ def _joined(frame, public, how, on):
 
 
 def _publics(rng):
-    days = pl.DataFrame({"day": [*DAYS, DAYS[0], None], "pop": [1, 2, None, 4, 5]}, {"day": pl.Date, "pop": pl.Int64})
+    days = pl.DataFrame(
+        {"day": [*DAYS, DAYS[0], None], "pop": [1, 2, None, 4, 5]},
+        {"day": pl.Date, "pop": pl.Int64},
+    )
     numbers = pl.DataFrame({"a": [0.0, 1.0, 1.0, 5.0, 100.0], "pop": [1, 2, 3, 4, 5]})
     return {"city": regions(rng), "day": days, "a": numbers}
 
@@ -103,10 +117,20 @@ def test_one_unit_moves_totals_of_a_join_by_no_more_than_claimed(kind, relation,
             other = rows[k:] + (rows_of_unit(rng, 9, k) if relation == "replace" else [])
         else:
             other = [row for row in rows if row[0] != 1]
-            other += rows_of_unit(rng, rng.choice([1, 77]), rng.randint(1, 9)) if relation == "replace" else []
+            other += (
+                rows_of_unit(rng, rng.choice([1, 77]), rng.randint(1, 9))
+                if relation == "replace"
+                else []
+            )
         try:
             query, neighbour = (
-                question(after(_joined(before(dp.protect(bring(as_frame(r), kind), **whose)), public, how, on)))
+                question(
+                    after(
+                        _joined(
+                            before(dp.protect(bring(as_frame(r), kind), **whose)), public, how, on
+                        )
+                    )
+                )
                 for r in (rows, other)
             )
             answer(query)
@@ -147,7 +171,9 @@ def test_one_public_row_per_key_multiplies_nothing():
         .l1
         == 0
     )
-    units = dp.protect(frame.with_columns(u=pl.col("x")), unit="u").per_unit(g=dp.min("x"), n=dp.count())
+    units = dp.protect(frame.with_columns(u=pl.col("x")), unit="u").per_unit(
+        g=dp.min("x"), n=dp.count()
+    )
     assert units.join({"g": [1, 2], "w": [1, 2]}, on="g").count().sensitivity["count"].l1 == 1
     with pytest.raises(dp.errors.UnboundedContribution):
         units.join({"g": [1, 1], "w": [1, 2]}, on="g").count()
@@ -156,12 +182,16 @@ def test_one_public_row_per_key_multiplies_nothing():
 
 
 def test_the_fan_out_is_that_of_keys_as_they_are_compared():
-    """Two integers that are equal as floats, and two texts of one category: each row matches both."""
+    """Two integers that are equal as floats, and two texts of one
+    category: each row matches both.
+    """
     public = pl.DataFrame({"k": [2**53, 2**53 + 1], "w": [1, 2]})
     rows = dp.protect(pl.DataFrame({"k": [2.0**53]}), unit=dp.Rows(1)).join(public, on="k")
     assert rows.count().sensitivity["count"].l1 == 2
     assert answer(rows.count())[0] == {(): 2}
-    zeros = dp.protect(pl.DataFrame({"k": [0.0, -0.0]}), unit=dp.Rows(1)).join({"k": [0.0, -0.0], "w": [1, 2]}, on="k")
+    zeros = dp.protect(pl.DataFrame({"k": [0.0, -0.0]}), unit=dp.Rows(1)).join(
+        {"k": [0.0, -0.0], "w": [1, 2]}, on="k"
+    )
     assert zeros.count().sensitivity["count"].l1 == 2
     assert answer(zeros.count())[0] == {(): 4}
 
@@ -187,8 +217,18 @@ PAIRS = [
     (pl.Enum(["a", "b"]), pl.String, ["a", "b"], True),
     (pl.Boolean, pl.Boolean, [True, False], True),
     (pl.Date, pl.Date, [dt.date(2020, 1, 1), dt.date(2020, 1, 2)], True),
-    (pl.Datetime("us"), pl.Datetime("us"), [dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 2)], True),
-    (pl.Datetime("us"), pl.Datetime("ms"), [dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 2)], False),
+    (
+        pl.Datetime("us"),
+        pl.Datetime("us"),
+        [dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 2)],
+        True,
+    ),
+    (
+        pl.Datetime("us"),
+        pl.Datetime("ms"),
+        [dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 2)],
+        False,
+    ),
     (pl.Datetime("us"), pl.Datetime("us", "UTC"), None, False),
     (pl.Int64, pl.String, None, False),
     (pl.Boolean, pl.Int64, None, False),
@@ -199,8 +239,12 @@ PAIRS = [
 @pytest.mark.parametrize(("mine", "theirs", "keys", "meet"), PAIRS)
 @pytest.mark.parametrize("how", ["inner", "left"])
 def test_which_types_meet(mine, theirs, keys, meet, how):
-    frame = pl.DataFrame({"u": [1, 2, 3], "k": pl.Series([*(keys or [None] * 2), None], dtype=mine)})
-    public = pl.DataFrame({"k": pl.Series([*(keys or [None] * 2), None], dtype=theirs), "w": [10, 20, 30]})
+    frame = pl.DataFrame(
+        {"u": [1, 2, 3], "k": pl.Series([*(keys or [None] * 2), None], dtype=mine)}
+    )
+    public = pl.DataFrame(
+        {"k": pl.Series([*(keys or [None] * 2), None], dtype=theirs), "w": [10, 20, 30]}
+    )
     private = dp.protect(frame, unit="u")
     if not meet:
         with pytest.raises(DpFrameError, match="'k'"):
@@ -212,7 +256,12 @@ def test_which_types_meet(mine, theirs, keys, meet, how):
 
 def test_what_is_known_of_public_columns_follows_their_types():
     public = pl.DataFrame(
-        {"city": ["Bonn"], "size": pl.Series(["small"], dtype=pl.Enum(["small", "large"])), "sea": [True], "pop": [300]}
+        {
+            "city": ["Bonn"],
+            "size": pl.Series(["small"], dtype=pl.Enum(["small", "large"])),
+            "sea": [True],
+            "pop": [300],
+        }
     )
     frame = dp.protect(as_frame([]), unit="u").join(public, on="city")
     facts = {name: column.domain for name, column in frame._step.table.columns.items()}
@@ -226,11 +275,18 @@ def test_what_is_known_of_public_columns_follows_their_types():
 
 
 def test_several_keys_and_the_unit_among_them(kind):
-    rows = [(1, None, 5, 1.0, "Bonn", "low", True, DAYS[0]), (2, None, 6, 2.0, "Bonn", "mid", True, DAYS[0])]
+    rows = [
+        (1, None, 5, 1.0, "Bonn", "low", True, DAYS[0]),
+        (2, None, 6, 2.0, "Bonn", "mid", True, DAYS[0]),
+    ]
     private = dp.protect(bring(as_frame(rows), kind), unit="u")
     public = {"city": ["Bonn", "Bonn"], "level": ["low", "high"], "pop": [7, 8]}
-    assert rows_of(private.join(public, on=["city", "level"], how="left"), "u", "pop") == Counter([(1, 7), (2, None)])
-    assert rows_of(private.join({"u": [1, 3], "pop": [7, 8]}, on="u"), "u", "pop") == Counter([(1, 7)])
+    assert rows_of(private.join(public, on=["city", "level"], how="left"), "u", "pop") == Counter(
+        [(1, 7), (2, None)]
+    )
+    assert rows_of(private.join({"u": [1, 3], "pop": [7, 8]}, on="u"), "u", "pop") == Counter(
+        [(1, 7)]
+    )
 
 
 def test_refusals_of_a_public_join():
@@ -258,7 +314,9 @@ def test_a_named_release_knows_its_public_table():
     rows = as_frame(random_rows(random.Random(4)))
     budget = dp.Budget(epsilon=10)
     joined = [
-        dp.protect(rows, unit="u", budget=budget).join({"city": ["Bonn"], "pop": [size]}, on="city").count(max_rows=2)
+        dp.protect(rows, unit="u", budget=budget)
+        .join({"city": ["Bonn"], "pop": [size]}, on="city")
+        .count(max_rows=2)
         for size in (3, 3, 4)
     ]
     first = joined[0].release(epsilon=1, name="joined")
@@ -272,7 +330,11 @@ def test_levels_of_a_join_are_released_whatever_the_data_holds(kind):
     sizes = pl.DataFrame({"city": CITIES[:3], "size": pl.Series(LEVELS, dtype=pl.Enum(LEVELS))})
     for rows in ([], random_rows(random.Random(5))):
         frame = dp.protect(bring(as_frame(rows), kind), unit="u", budget=dp.Budget(epsilon=1))
-        out = frame.join(sizes, on="city").group_by("size", max_groups=3, max_rows_per_group=2).count()
+        out = (
+            frame.join(sizes, on="city")
+            .group_by("size", max_groups=3, max_rows_per_group=2)
+            .count()
+        )
         assert out.release(epsilon=1).to_polars()["size"].to_list() == LEVELS
 
 
@@ -283,9 +345,16 @@ TYPES = {"u": pl.Int64, "city": pl.String, "y": pl.Float64, "flag": pl.Boolean}
 
 
 def others(rng, units=5):
-    """A second table about the units, with units that the first one lacks and rows without an identifier."""
+    """A second table about the units, with units that the first one lacks
+    and rows without an identifier.
+    """
     rows = [
-        (rng.choice([None, *range(units + 2)]), rng.choice([*CITIES, None]), rng.choice([None, rng.gauss(0, 5)]), None)
+        (
+            rng.choice([None, *range(units + 2)]),
+            rng.choice([*CITIES, None]),
+            rng.choice([None, rng.gauss(0, 5)]),
+            None,
+        )
         for _ in range(rng.randint(0, 12))
     ]
     return [(*row[:3], rng.choice([True, False, None])) for row in rows]
@@ -305,13 +374,20 @@ def test_a_join_of_protected_tables_is_that_of_a_nested_loop(kind, how, on):
     rng = random.Random(f"{kind} {how} {on}")
     for _ in range(4):
         rows, more = random_rows(rng, most=3), others(rng)
-        left, right = dp.protect(bring(as_frame(rows), kind), unit="u"), dp.protect(second(more, kind), unit="u")
+        left, right = (
+            dp.protect(bring(as_frame(rows), kind), unit="u"),
+            dp.protect(second(more, kind), unit="u"),
+        )
         right = right if on != "u" else right.rename({"city": "place"})
         expected = Counter()
         for row in rows:
             if row[0] is None:
                 continue
-            found = [m for m in more if m[0] == row[0] and (on == "u" or (m[1] is not None and m[1] == row[4]))]
+            found = [
+                m
+                for m in more
+                if m[0] == row[0] and (on == "u" or (m[1] is not None and m[1] == row[4]))
+            ]
             found = found or ([(None,) * 4] if how == "left" else [])
             expected.update((row[0], row[4], m[2], m[3]) for m in found)
         assert rows_of(left.join(right, on=on, how=how), "u", "city", "y", "flag") == expected
@@ -322,7 +398,9 @@ def _both(rows, more, kind, whose, form, plans):
     budget = dp.Budget(epsilon=1, delta=1e-6)
     left = plans[0](dp.protect(bring(as_frame(rows), kind), budget=budget, **whose))
     if form == "features":
-        units = dp.protect(bring(as_frame(rows), kind), budget=budget, **whose).per_unit(k=dp.count(), z=dp.mean("x"))
+        units = dp.protect(bring(as_frame(rows), kind), budget=budget, **whose).per_unit(
+            k=dp.count(), z=dp.mean("x")
+        )
         return left.join(units, on="u", how="left")
     if form == "concat":
         right = plans[1](dp.protect(bring(as_frame(more), kind), budget=budget, **whose))
@@ -412,7 +490,9 @@ def test_a_bigger_joined_self_keeps_units_apart(kind):
     frame = pl.DataFrame({"u": [1, 1, 2, 3], "x": [1.0, 2.0, 3.0, 4.0]})
     table = frame.to_pandas() if kind == "pandas" else bring(frame, kind)
     visits = dp.protect(table, unit="u")
-    joined = visits.join(visits.per_unit(total=dp.sum("x")), on="u").with_columns(z=dp.col("x") * dp.col("total"))
+    joined = visits.join(visits.per_unit(total=dp.sum("x")), on="u").with_columns(
+        z=dp.col("x") * dp.col("total")
+    )
     assert rows_of(joined, "u", "z") == Counter([(1, 3.0), (1, 6.0), (2, 9.0), (3, 16.0)])
     joined = visits.drop("u")
     with pytest.raises(UnknownColumn):
@@ -438,7 +518,10 @@ def test_identifiers_meet_only_where_none_is_rounded(mine, theirs, meet):
     other = pl.DataFrame({"u": pl.Series(["7", "9"]).cast(theirs), "y": [3, 4]})
     right = dp.protect(other, unit="u")
     if not meet:
-        for ask in (lambda: left.join(right, on="u"), lambda: dp.concat([left, right.rename({"y": "x"})])):
+        for ask in (
+            lambda: left.join(right, on="u"),
+            lambda: dp.concat([left, right.rename({"y": "x"})]),
+        ):
             with pytest.raises(WrongType, match="unit"):
                 ask()
         return
@@ -452,7 +535,9 @@ def test_a_composite_unit_must_be_named_whole():
     budget = dp.Budget(epsilon=1)
     left, right = (
         dp.protect(
-            pl.DataFrame({"a": [1, 1, 2], "b": ["x", "y", "x"], name: [1, 2, 3]}), unit=("a", "b"), budget=budget
+            pl.DataFrame({"a": [1, 1, 2], "b": ["x", "y", "x"], name: [1, 2, 3]}),
+            unit=("a", "b"),
+            budget=budget,
         )
         for name in ("p", "q")
     )
@@ -475,8 +560,14 @@ def test_refusals_of_several_protected_tables():
     there = {
         "rows": (dp.protect(frame, unit=dp.Rows(1), budget=budget), UnsupportedOperation),
         "unit": (dp.protect(frame, unit="v", budget=budget), UnsupportedOperation),
-        "relation": (dp.protect(frame, unit="u", budget=budget, neighbors="replace"), UnsupportedOperation),
-        "budget": (dp.protect(frame, unit="u", budget=dp.Budget(epsilon=1)), dp.errors.BudgetMismatch),
+        "relation": (
+            dp.protect(frame, unit="u", budget=budget, neighbors="replace"),
+            UnsupportedOperation,
+        ),
+        "budget": (
+            dp.protect(frame, unit="u", budget=dp.Budget(epsilon=1)),
+            dp.errors.BudgetMismatch,
+        ),
         "none": (dp.protect(frame, unit="u"), dp.errors.BudgetMismatch),
     }
     for other, error in there.values():
@@ -484,7 +575,9 @@ def test_refusals_of_several_protected_tables():
             with pytest.raises(error):
                 dp.concat([first, next_])
             with pytest.raises(error):
-                first.join(next_.rename({"x": "y"}).drop("v") if "v" in next_.columns else next_, on="u")
+                first.join(
+                    next_.rename({"x": "y"}).drop("v") if "v" in next_.columns else next_, on="u"
+                )
     with pytest.raises(InvalidArgument, match="'x'"):
         here.join(here.drop("v"), on="u")
     for frames in ([], [1], "ab", [here, frame], None):
@@ -500,10 +593,16 @@ def test_refusals_of_several_protected_tables():
 def test_what_is_known_of_columns_one_below_the_other():
     frame = dp.protect(as_frame([]), unit="u")
     first = frame.clip("a", 0, 5).clip("x", 0, 1).fill_null("x", 0.5)
-    made = dp.concat([first, frame.clip("a", 3, 9).cast("x", "int8").clip("x", -2, 0).fill_null("x", 0)])
+    made = dp.concat(
+        [first, frame.clip("a", 3, 9).cast("x", "int8").clip("x", -2, 0).fill_null("x", 0)]
+    )
     facts = {name: column.domain for name, column in made._step.table.columns.items()}
     assert facts["a"].bounds == (0, 9)
-    assert (facts["x"].bounds, str(facts["x"].dtype), facts["x"].nullable) == ((-2, 1), "Float64", False)
+    assert (facts["x"].bounds, str(facts["x"].dtype), facts["x"].nullable) == (
+        (-2, 1),
+        "Float64",
+        False,
+    )
     assert facts["level"].keys == tuple(LEVELS)
     cut = dp.concat([frame.cut("x", [0, 1], into="level"), frame])
     assert cut._step.table.columns["level"].domain.keys is None
@@ -514,7 +613,8 @@ def test_what_is_known_of_columns_one_below_the_other():
 def test_releases_about_several_tables_are_charged_and_named_once():
     budget = dp.Budget(epsilon=1)
     visits, orders = (
-        dp.protect(pl.DataFrame({"u": [1, 2], name: [1.0, 2.0]}), unit="u", budget=budget) for name in ("x", "y")
+        dp.protect(pl.DataFrame({"u": [1, 2], name: [1.0, 2.0]}), unit="u", budget=budget)
+        for name in ("x", "y")
     )
     query = visits.join(orders, on="u").sum("y", bounds=(0, 3), max_rows=4)
     first = query.release(epsilon=0.25, name="joined")
@@ -532,7 +632,9 @@ def test_releases_about_several_tables_are_charged_and_named_once():
 
 
 def test_decimal_identifiers_of_different_scales_are_no_identifiers_of_the_same_units():
-    """Compared as texts, 1.0 and 1.00 differ: one person counted as two units, each with the full contribution."""
+    """Compared as texts, 1.0 and 1.00 differ: one person counted as two units,
+    each with the full contribution.
+    """
     budget = dp.Budget(epsilon=1)
     one, two = (
         pl.DataFrame({"u": ["1.0", "2.0"], "x": [1, 2]}, schema={"u": pl.String, "x": pl.Int64})

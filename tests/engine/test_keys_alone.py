@@ -35,7 +35,9 @@ def counts(asked, salt):
 @pytest.mark.one_in(2)
 @pytest.mark.spark
 def test_units_meet_in_few_groups_and_each_keeps_as_many_as_it_may(engine):
-    """Eight blocks keep three groups each, so 24 groups at most. With separate orders, units keep all 40."""
+    """Eight blocks keep three groups each, so 24 groups at most.
+    With separate orders, units keep all 40.
+    """
     rows = engine(table())
     kept, own = counts(query(rows).keys(), 7), counts(query(rows).count_units(), 7)
     assert sum(kept.values()) == sum(own.values()) == UNITS * MOST
@@ -48,7 +50,9 @@ def test_one_unit_moves_as_many_groups_as_it_may_have_by_one_each():
     rows, draw = table(), np.random.default_rng(1)
     for salt in range(20):
         leaving = int(draw.integers(UNITS))
-        here, there = (counts(query(r).keys(), salt) for r in (rows, rows.filter(pl.col("u") != leaving)))
+        here, there = (
+            counts(query(r).keys(), salt) for r in (rows, rows.filter(pl.col("u") != leaving))
+        )
         moved = [here.get(g, 0) - there.get(g, 0) for g in range(GROUPS)]
         assert sorted(moved)[-MOST:] == [1] * MOST
         assert sum(map(abs, moved)) == MOST
@@ -56,7 +60,9 @@ def test_one_unit_moves_as_many_groups_as_it_may_have_by_one_each():
 
 @pytest.mark.long
 def test_no_group_is_first_more_often_than_another():
-    """Over 400 salts each group is kept by some unit in as many of them, about 8 · 3 of 40 at most."""
+    """Over 400 salts each group is kept by some unit in as many of
+    them, about 8 · 3 of 40 at most.
+    """
     some = table(range(40))
     met = np.zeros(GROUPS)
     for salt in range(400):
@@ -68,10 +74,15 @@ def test_no_group_is_first_more_often_than_another():
 
 @pytest.mark.usefixtures("same_noise")
 def test_more_keys_are_shown_where_units_have_many():
-    """Each of 360 units keeps three of 40 groups: 27 per group, or 45 where a block meets; about 38 are needed."""
+    """Each of 360 units keeps three of 40 groups: 27 per group, or 45 where a
+    block meets; about 38 are needed.
+    """
     rows = table(range(360))
     shown, own = query(rows).keys(), query(rows).count_units()
-    few, many = (np.mean([q.release(epsilon=1, delta=1e-6).table.height for _ in range(10)]) for q in (own, shown))
+    few, many = (
+        np.mean([q.release(epsilon=1, delta=1e-6).table.height for _ in range(10)])
+        for q in (own, shown)
+    )
     assert few < 8 < 11 < many
 
 
@@ -83,7 +94,8 @@ WORDS = pl.DataFrame(
         "word": ["a", "a", "b", "a", "c", "a", "b", "c", "d", "É", None, "d", "e"],
         "number": [0.0, -0.0, 1.5, 0.0, 2.0, 0.0, 1.5, 2.0, 7.0, 3.0, None, 7.0, 9.0],
         "yes": [True, True, False, True, None, True, False, True, True, False, None, True, False],
-        "day": [dt.date(2024, 1, i) for i in (1, 1, 2, 1, 3, 1, 2, 3, 4, 5)] + [None, dt.date(2024, 1, 4), None],
+        "day": [dt.date(2024, 1, i) for i in (1, 1, 2, 1, 3, 1, 2, 3, 4, 5)]
+        + [None, dt.date(2024, 1, 4), None],
     },
     schema_overrides={"u": pl.Int64},
 )
@@ -111,7 +123,11 @@ def read(asked, in_play=None):
 @pytest.mark.one_in(2)
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    "by", [("word", "number"), *(pytest.param(by, marks=pytest.mark.long) for by in (("word",), ("number",), ("day",)))]
+    "by",
+    [
+        ("word", "number"),
+        *(pytest.param(by, marks=pytest.mark.long) for by in (("word",), ("number",), ("day",))),
+    ],
 )
 def test_units_spread_the_same_weights_on_every_engine(engine, by):
     asked = dp.protect(engine(WORDS), unit="u").group_by(*by).keys()
@@ -131,8 +147,11 @@ def test_a_unit_keeps_a_hundred_keys(engine):
     asked = dp.protect(engine(rows), unit="u").group_by("g").keys()
     weights, held = read(asked)
     small = math.isqrt(ONE * ONE // 100)
-    assert sorted(n for key, n in weights.items() if key not in ((7,), (8,))) in ([small] * k for k in (98, 99, 100))
-    later, _ = read(asked, held.filter(pl.col("k0") < 75))  # the hundred do not grow by keys that were left out before
+    assert sorted(n for key, n in weights.items() if key not in ((7,), (8,))) in (
+        [small] * k for k in (98, 99, 100)
+    )
+    # the hundred do not grow by keys that were left out before
+    later, _ = read(asked, held.filter(pl.col("k0") < 75))
     assert set(later) <= set(weights)
 
 
@@ -150,11 +169,16 @@ def test_rounds_in_parts_of_the_units_add_up(monkeypatch):
 
 
 def test_a_unit_that_joins_moves_weights_by_a_length_of_one_at_most():
-    """Random tables, with and without one unit, at random keys in play; a weight that ignores t moves them by more."""
+    """Random tables, with and without one unit, at random keys in play;
+    a weight that ignores t moves them by more.
+    """
     draw, lengths = np.random.default_rng(9), []
     for _ in range(60):
         rows = pl.DataFrame({"u": draw.integers(0, 5, 30), "g": draw.integers(0, 9, 30)})
-        asked, fewer = (dp.protect(r, unit="u").group_by("g").keys() for r in (rows, rows.filter(pl.col("u") != 2)))
+        asked, fewer = (
+            dp.protect(r, unit="u").group_by("g").keys()
+            for r in (rows, rows.filter(pl.col("u") != 2))
+        )
         held = pl.DataFrame({"k0": np.flatnonzero(draw.random(9) < 0.7)})
         here, there = read(asked, held)[0], read(fewer, held)[0]
         lengths.append(sum((here[key] - there.get(key, 0)) ** 2 for key in here))

@@ -1,4 +1,6 @@
-"""Tables in a lake: Delta, Iceberg, and Parquet in partitions, through scans of Polars and DuckDB. No network."""
+"""Tables in a lake: Delta, Iceberg, and Parquet in partitions, through scans of Polars and DuckDB.
+No network.
+"""
 
 import datetime as dt
 import pathlib
@@ -20,7 +22,9 @@ ROWS = pl.DataFrame(
 
 
 def delta(folder):
-    """A Delta table of two transactions; the second one adds all rows but those of the first day."""
+    """A Delta table of two transactions; the second one adds all
+    rows but those of the first day.
+    """
     pytest.importorskip("deltalake")
     place = str(folder / "delta")
     ROWS.filter(pl.col("day") == str(DAYS[0])).write_delta(place)
@@ -33,7 +37,9 @@ def iceberg(folder):
     pytest.importorskip("pyiceberg")
     sql = pytest.importorskip("pyiceberg.catalog.sql")
     (folder / "warehouse").mkdir()
-    catalog = sql.SqlCatalog("lake", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse")
+    catalog = sql.SqlCatalog(
+        "lake", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse"
+    )
     catalog.create_namespace("shop")
     table = catalog.create_table("shop.visits", schema=ROWS.to_arrow().schema)
     table.append(ROWS.filter(pl.col("day") == str(DAYS[0])).to_arrow())
@@ -60,7 +66,9 @@ def polars_iceberg(folder):
 
 
 def polars_partitions(folder):
-    return pl.scan_parquet(partitions(folder), hive_partitioning=True, hive_schema={"day": pl.String})
+    return pl.scan_parquet(
+        partitions(folder), hive_partitioning=True, hive_schema={"day": pl.String}
+    )
 
 
 _HELD = []  # connections: in DuckDB 1 a relation does not hold its own
@@ -72,7 +80,9 @@ def _held(duckdb):
 
 
 def duckdb_delta(folder):
-    """DuckDB reads the files that the table names; its own extension for Delta is fetched from the network."""
+    """DuckDB reads the files that the table names;
+    its own extension for Delta is fetched from the network.
+    """
     duckdb = pytest.importorskip("duckdb")
     deltalake = pytest.importorskip("deltalake")
     files = deltalake.DeltaTable(delta(folder)).file_uris()
@@ -92,7 +102,14 @@ def duckdb_partitions(folder):
     return connection.sql(f"SELECT * FROM read_parquet('{pattern}', {options})")
 
 
-LAKES = [polars_delta, polars_iceberg, polars_partitions, duckdb_delta, duckdb_iceberg, duckdb_partitions]
+LAKES = [
+    polars_delta,
+    polars_iceberg,
+    polars_partitions,
+    duckdb_delta,
+    duckdb_iceberg,
+    duckdb_partitions,
+]
 
 
 @pytest.mark.filterwarnings("ignore:Iceberg scan planning")
@@ -100,9 +117,9 @@ LAKES = [polars_delta, polars_iceberg, polars_partitions, duckdb_delta, duckdb_i
 @pytest.mark.parametrize("scan", LAKES)
 def test_a_table_in_a_lake_is_asked_as_any_other(scan, tmp_path):
     frame = dp.protect(scan(tmp_path), unit="id", budget=dp.Budget(epsilon=1e6))
-    asked = frame.group_by("day", keys=[str(day) for day in DAYS], max_groups=3, max_rows_per_group=9).agg(
-        n=dp.count(), spend=dp.sum("spend", (0, 10))
-    )
+    asked = frame.group_by(
+        "day", keys=[str(day) for day in DAYS], max_groups=3, max_rows_per_group=9
+    ).agg(n=dp.count(), spend=dp.sum("spend", (0, 10)))
     out = asked.release(epsilon=1e5, name="days").to_polars()
     wanted = ROWS.group_by("day").agg(n=pl.len(), spend=pl.col("spend").sum()).sort("day")
     assert out["day"].to_list() == wanted["day"].to_list()
@@ -113,7 +130,9 @@ def test_a_table_in_a_lake_is_asked_as_any_other(scan, tmp_path):
 @pytest.mark.filterwarnings("ignore:.*:DeprecationWarning:pyiceberg")
 @pytest.mark.parametrize("make", [delta, iceberg])
 def test_a_name_is_about_one_version_of_a_table(make, tmp_path):
-    """A label of the version, which the table's object knows, and no cell: another version is another name."""
+    """A label of the version, which the table's object knows, and no cell:
+    another version is another name.
+    """
     made = make(tmp_path)
     if make is delta:
         deltalake = pytest.importorskip("deltalake")
@@ -121,7 +140,10 @@ def test_a_name_is_about_one_version_of_a_table(make, tmp_path):
         words = "version 0.*version 1"
     else:
         first, second = _Then(made), made
-        words = f"snapshot {made.snapshots()[0].snapshot_id}.*snapshot {made.current_snapshot().snapshot_id}"
+        words = (
+            f"snapshot {made.snapshots()[0].snapshot_id}.*snapshot "
+            f"{made.current_snapshot().snapshot_id}"
+        )
     budget = dp.Budget(epsilon=10)
 
     def released(table):
@@ -150,13 +172,19 @@ class _Then:
         return self._table.snapshots()[0]
 
 
-@pytest.mark.skipif(pl.__version__ < "2", reason="Polars 1 does not show which files of partitions a plan scans")
+@pytest.mark.skipif(
+    pl.__version__ < "2", reason="Polars 1 does not show which files of partitions a plan scans"
+)
 def test_a_folder_in_partitions_says_by_itself_which_files_it_is(tmp_path):
     budget = dp.Budget(epsilon=10)
 
     def released():
         rows = pl.scan_parquet(tmp_path / "visits", hive_partitioning=True)
-        return dp.protect(rows, unit="id", budget=budget).count_units().release(epsilon=1.0, name="visits")
+        return (
+            dp.protect(rows, unit="id", budget=budget)
+            .count_units()
+            .release(epsilon=1.0, name="visits")
+        )
 
     place = partitions(tmp_path)
     value = released().value
@@ -170,21 +198,27 @@ def test_a_folder_in_partitions_says_by_itself_which_files_it_is(tmp_path):
 
 # Tables that are written while they are asked: 40 people with two rows each, and 400 people later
 
-FEW, MANY = (pl.DataFrame({"id": [i % people for i in range(800)], "x": 1.0}) for people in (40, 400))
+FEW, MANY = (
+    pl.DataFrame({"id": [i % people for i in range(800)], "x": 1.0}) for people in (40, 400)
+)
 FEW = FEW.head(80)
 
 
 def written_delta(folder):
     pytest.importorskip("deltalake")
     FEW.write_delta(folder / "delta")
-    return pl.scan_delta(folder / "delta"), lambda: MANY.write_delta(folder / "delta", mode="overwrite")
+    return pl.scan_delta(folder / "delta"), lambda: MANY.write_delta(
+        folder / "delta", mode="overwrite"
+    )
 
 
 def written_iceberg(folder):
     pytest.importorskip("pyiceberg")
     sql = pytest.importorskip("pyiceberg.catalog.sql")
     (folder / "warehouse").mkdir()
-    catalog = sql.SqlCatalog("lake", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse")
+    catalog = sql.SqlCatalog(
+        "lake", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse"
+    )
     catalog.create_namespace("shop")
     table = catalog.create_table("shop.visits", schema=FEW.to_arrow().schema)
     table.append(FEW.to_arrow())
@@ -200,7 +234,9 @@ def written_iceberg(folder):
 def written_folder(folder):
     (folder / "visits").mkdir()
     FEW.write_parquet(folder / "visits" / "a.parquet")
-    return pl.scan_parquet(folder / "visits"), lambda: MANY.write_parquet(folder / "visits" / "b.parquet")
+    return pl.scan_parquet(folder / "visits"), lambda: MANY.write_parquet(
+        folder / "visits" / "b.parquet"
+    )
 
 
 def written_parquet(folder):
@@ -219,14 +255,18 @@ def written_csv(folder):
 
 
 def released_under_chosen_limits(table, change, when, budget, monkeypatch):
-    """A sum under limits of a first reading. The table changes before the question, or before its totals are read."""
+    """A sum under limits of a first reading.
+    The table changes before the question, or before its totals are read.
+    """
     frame = dp.protect(table, unit="id", budget=budget)
     asked = frame.sum("x", bounds=(0, 2), limits=dp.Auto())
     if when == "protected":
         change()
     else:
         totals = engine.totals
-        monkeypatch.setattr(engine, "totals", lambda *args, **options: (change(), totals(*args, **options))[1])
+        monkeypatch.setattr(
+            engine, "totals", lambda *args, **options: (change(), totals(*args, **options))[1]
+        )
     return asked.release(epsilon=1e6)
 
 
@@ -240,14 +280,20 @@ def test_a_lake_is_read_in_the_version_that_was_protected(make, when, tmp_path, 
 
 
 @pytest.mark.parametrize("make", [written_parquet, written_csv])
-def test_files_that_were_written_since_they_were_protected_are_refused_before_the_charge(make, tmp_path, monkeypatch):
+def test_files_that_were_written_since_they_were_protected_are_refused_before_the_charge(
+    make, tmp_path, monkeypatch
+):
     budget = dp.Budget(epsilon=1e9)
-    with pytest.raises(errors.EngineError, match=r"written after dp\.protect.*Protect the table again"):
+    with pytest.raises(
+        errors.EngineError, match=r"written after dp\.protect.*Protect the table again"
+    ):
         released_under_chosen_limits(*make(tmp_path), "protected", budget, monkeypatch)
     assert budget.spent.epsilon == 0
 
 
 @pytest.mark.parametrize("make", [written_parquet, written_csv])
-def test_limits_of_one_version_and_totals_of_another_are_not_released_together(make, tmp_path, monkeypatch):
+def test_limits_of_one_version_and_totals_of_another_are_not_released_together(
+    make, tmp_path, monkeypatch
+):
     with pytest.raises(errors.EngineError):
         released_under_chosen_limits(*make(tmp_path), "chosen", dp.Budget(epsilon=1e9), monkeypatch)

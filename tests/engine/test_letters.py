@@ -22,7 +22,9 @@ def other(text, *, capital):
 
 @functools.cache
 def letters(*, capital):
-    """Every character among its neighbours, and those that have another case alone, beside what they become."""
+    """Every character among its neighbours, and those that have another case
+    alone, beside what they become.
+    """
     alone = [x for x in CHARACTERS if x.upper() != x or x.lower() != x]
     packed = ["".join(CHARACTERS[i : i + 100]) for i in range(0, len(CHARACTERS), 100)]
     texts = [*TEXTS, *alone, *packed]
@@ -36,5 +38,7 @@ def test_letters_are_those_of_the_table(engine, capital):
     table = letters(capital=capital)
     frame = dp.protect(engine(table), unit=dp.Rows(1))
     made = dp.col("s").str.to_uppercase() if capital else dp.col("s").str.to_lowercase()
-    counted = asked.totals(frame.with_columns(z=made).filter(dp.col("z") == dp.col("t")).count()._question, 1)
+    counted = asked.totals(
+        frame.with_columns(z=made).filter(dp.col("z") == dp.col("t")).count()._question, 1
+    )
     assert counted.values[0].tolist() == [table.height]

@@ -1,4 +1,6 @@
-"""Stages 2 to 4 compared with an independent reference in dictionaries, Python integers and fractions."""
+"""Stages 2 to 4 compared with an independent reference in dictionaries,
+Python integers and fractions.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,16 @@ ONE = 2**20  # the fraction bits of everything that is divided
 
 
 def _hash_by_length(frame, columns, salt, into):
-    """A stand-in that Python can follow: the number of characters of the group, so that "a" and "b" tie."""
+    """A stand-in that Python can follow: the number of characters of the
+    group, so that "a" and "b" tie.
+    """
     return frame.with_columns(nw.col(columns[-1]).str.len_chars().alias(into))
 
 
 def _kept(groups, most):
-    """Groups whose rank by hash is at most `most`, where equal hashes all have their highest rank."""
+    """Groups whose rank by hash is at most `most`, where equal
+    hashes all have their highest rank.
+    """
     return [g for g in groups if sum(len(h) <= len(g) for h in groups) <= most]
 
 
@@ -35,11 +41,17 @@ def _weights(rows, keys, most_rows, most_groups, most_per_group):
         if unit is not None and group in keys:
             units[unit][group].append(value)
     for unit, groups in units.items():
-        kept = _kept(groups, min(most_groups, most_rows)) if min(most_groups, most_rows) < len(keys) else list(groups)
+        kept = (
+            _kept(groups, min(most_groups, most_rows))
+            if min(most_groups, most_rows) < len(keys)
+            else list(groups)
+        )
         counted = {g: min(len(groups[g]), most_per_group, most_rows) for g in kept}
         total = sum(counted.values())
         for g in kept:
-            weight = counted[g] * ONE if total <= most_rows else ONE * counted[g] * most_rows // total
+            weight = (
+                counted[g] * ONE if total <= most_rows else ONE * counted[g] * most_rows // total
+            )
             yield unit, g, groups[g], weight
 
 
@@ -62,7 +74,11 @@ def _reference(rows, keys, limits, bounds):
 def _table(rng):
     groups = ["a", "b", "cc", "ddd", "e" * 5, "unlisted"]
     return [
-        (rng.choice([1, 2, 3, None]), rng.choice(groups[: rng.randint(1, 6)]), rng.choice([None, rng.randint(-20, 20)]))
+        (
+            rng.choice([1, 2, 3, None]),
+            rng.choice(groups[: rng.randint(1, 6)]),
+            rng.choice([None, rng.randint(-20, 20)]),
+        )
         for _ in range(rng.randint(0, 60))
     ]
 
@@ -78,7 +94,9 @@ def test_totals_are_those_of_the_design(monkeypatch, seed):
     frame = pl.DataFrame(rows, {"u": pl.Int64, "g": pl.String, "x": pl.Int64}, orient="row")
     query = (
         dp.protect(bring(frame, rng.choice(["polars", "lazy", "pyarrow"])), unit="u")
-        .group_by("g", keys=keys, max_rows=limits[0], max_groups=limits[1], max_rows_per_group=limits[2])
+        .group_by(
+            "g", keys=keys, max_rows=limits[0], max_groups=limits[1], max_rows_per_group=limits[2]
+        )
         .agg(
             n=dp.count(),
             v=dp.count("x"),
@@ -92,11 +110,14 @@ def test_totals_are_those_of_the_design(monkeypatch, seed):
         for name in paid.names:  # with one row in a group the rows are the units
             i = ["n", "v", "s", "units", "t"].index(name)
             scale = ONE // 2**paid.total.fraction if i < 3 else 1
-            assert {k: v * scale for (k,), v in total.items()} == {g: t[i] for g, t in expected.items()}, name
+            assert {k: v * scale for (k,), v in total.items()} == {
+                g: t[i] for g, t in expected.items()
+            }, name
 
 
 def test_a_count_that_is_cut_down_is_the_stated_formula():
-    rows = [(1, g) for g in "aaaabbbbc"] + [(2, g) for g in "ab"]  # min(n, k) = 3, 3, 1: scaled by 4/7
+    # min(n, k) = 3, 3, 1: scaled by 4/7
+    rows = [(1, g) for g in "aaaabbbbc"] + [(2, g) for g in "ab"]
     frame = pl.DataFrame(rows, {"u": pl.Int64, "g": pl.String}, orient="row")
     query = dp.protect(frame, unit="u").group_by(
         "g", keys=["a", "b", "c"], max_rows=4, max_groups=3, max_rows_per_group=3
@@ -111,34 +132,65 @@ def test_sums_and_counts_are_weighted_alike_so_means_stay():
     frame = pl.DataFrame(rows, {"u": pl.Int64, "g": pl.String, "x": pl.Float64}, orient="row")
     for limits in itertools.product([1, 4], [1, 3], [1, 2]):
         named = dict(zip(["max_rows", "max_groups", "max_rows_per_group"], limits, strict=True))
-        query = dp.protect(frame, unit="u").group_by("g", keys=["a", "b", "c"], **named).mean("x", bounds=(0, 10))
+        query = (
+            dp.protect(frame, unit="u")
+            .group_by("g", keys=["a", "b", "c"], **named)
+            .mean("x", bounds=(0, 10))
+        )
         total, count = answer(query, 3)
         paid = query._question.allotments
         for key in total:
             if count[key]:
-                ratio = Fraction(total[key]) * paid[0].total.unit / (Fraction(count[key]) * paid[1].total.unit)
-                assert abs(ratio - Fraction(5, 2)) < Fraction(1, 10**4)  # measured from the middle, 5
+                ratio = (
+                    Fraction(total[key])
+                    * paid[0].total.unit
+                    / (Fraction(count[key]) * paid[1].total.unit)
+                )
+                # measured from the middle, 5
+                assert abs(ratio - Fraction(5, 2)) < Fraction(1, 10**4)
 
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("limit", [1, 2, 1000, 2**31 - 1])
 @pytest.mark.parametrize("dtype", [pl.Int64, pl.UInt64, pl.Float64])
 @pytest.mark.parametrize(
-    "bounds", [(-(2**63), 2**63), (0, 2**64 - 1), (-1e270, 1e270), (1e-300, 2e-300), (-5, 5), (2**62, 2**63 - 1)]
+    "bounds",
+    [
+        (-(2**63), 2**63),
+        (0, 2**64 - 1),
+        (-1e270, 1e270),
+        (1e-300, 2e-300),
+        (-5, 5),
+        (2**62, 2**63 - 1),
+    ],
 )
 def test_totals_never_wrap(limit, dtype, bounds):
-    ends = {pl.Int64: [-(2**63), 2**63 - 1], pl.UInt64: [0, 2**64 - 1], pl.Float64: [-1.7e308, 1.7e308]}[dtype]
+    ends = {
+        pl.Int64: [-(2**63), 2**63 - 1],
+        pl.UInt64: [0, 2**64 - 1],
+        pl.Float64: [-1.7e308, 1.7e308],
+    }[dtype]
     for value in ends:
         frame = pl.DataFrame({"u": [*range(500)] * 2, "x": pl.Series([value] * 1000, dtype=dtype)})
         frame = dp.protect(frame, unit="u")
-        query = frame.agg(max_rows=limit, s=dp.sum("x", bounds=bounds), t=dp.sum("x", unit_bounds=bounds))
+        query = frame.agg(
+            max_rows=limit, s=dp.sum("x", bounds=bounds), t=dp.sum("x", unit_bounds=bounds)
+        )
         rows = min(limit, 2)
-        exact = [rows * 500 * min(max(Fraction(value), *map(Fraction, bounds[:1])), Fraction(bounds[1]))]
+        exact = [
+            rows * 500 * min(max(Fraction(value), *map(Fraction, bounds[:1])), Fraction(bounds[1]))
+        ]
         exact.append(500 * min(max(2 * Fraction(value), Fraction(bounds[0])), Fraction(bounds[1])))
-        for paid, total, truth in zip(query._question.allotments, answer(query), exact, strict=True):
+        for paid, total, truth in zip(
+            query._question.allotments, answer(query), exact, strict=True
+        ):
             measured = total[()] * paid.total.unit
             step = paid.total.grid.step
-            assert abs(measured - truth) <= abs(truth) / 2**9 + 1000 * step, (paid.names, float(measured), float(truth))
+            assert abs(measured - truth) <= abs(truth) / 2**9 + 1000 * step, (
+                paid.names,
+                float(measured),
+                float(truth),
+            )
 
 
 def test_a_total_wider_than_64_bits_is_exact():
@@ -152,7 +204,9 @@ def test_a_total_wider_than_64_bits_is_exact():
 def test_one_engine_run_in_batches_gives_the_same_totals():
     """Large enough for the streaming engine to split it."""
     rng = random.Random(5)
-    rows = [(rng.randrange(3000), rng.choice("abcdefgh"), rng.uniform(-5, 15)) for _ in range(60_000)]
+    rows = [
+        (rng.randrange(3000), rng.choice("abcdefgh"), rng.uniform(-5, 15)) for _ in range(60_000)
+    ]
     frame = pl.DataFrame(rows, {"u": pl.Int64, "g": pl.String, "x": pl.Float64}, orient="row")
     answers = [
         answer(
@@ -161,7 +215,11 @@ def test_one_engine_run_in_batches_gives_the_same_totals():
             .agg(n=dp.count(), m=dp.mean("x", bounds=(0, 10))),
             11,
         )
-        for f, kind in ((frame, "polars"), (frame, "lazy"), (frame.sample(fraction=1, shuffle=True), "lazy"))
+        for f, kind in (
+            (frame, "polars"),
+            (frame, "lazy"),
+            (frame.sample(fraction=1, shuffle=True), "lazy"),
+        )
     ]
     assert answers[0] == answers[1] == answers[2]
 
@@ -170,8 +228,12 @@ def test_one_engine_run_in_batches_gives_the_same_totals():
 def test_no_slot_and_no_weight_is_spent_on_groups_that_are_not_listed(keys):
     rows = [(1, a, b) for a in "xyz" for b in "xyz"] * 3 + [(2, "q", "q")]
     frame = pl.DataFrame(rows, {"u": pl.Int64, "a": pl.String, "b": pl.String}, orient="row")
-    ask = dp.protect(frame, unit="u").group_by("a", "b", keys=keys, max_rows=6, max_groups=2, max_rows_per_group=5)
+    ask = dp.protect(frame, unit="u").group_by(
+        "a", "b", keys=keys, max_rows=6, max_groups=2, max_rows_per_group=5
+    )
     for salt in range(20):
         counted, units = answer(ask.agg(n=dp.count(), units=dp.count_units()), salt)
-        assert set(counted.values()) == {3 * (ONE if ask.count()._question.allotments[0].total.fraction else 1)}
+        assert set(counted.values()) == {
+            3 * (ONE if ask.count()._question.allotments[0].total.fraction else 1)
+        }
         assert set(units.values()) == {1}

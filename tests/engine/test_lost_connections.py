@@ -29,7 +29,9 @@ def end_connections(postgres_server):
     host = postgres_server.rpartition("=")[2]
     with psycopg.connect(host=host, user="dpframe", dbname="postgres", autocommit=True) as other:
         earlier = [pid for (pid,) in other.execute(f"SELECT pid {CLIENTS}")]
-        yield lambda: other.execute(f"SELECT pg_terminate_backend(pid) {CLIENTS} AND NOT pid = ANY(%s)", (earlier,))
+        yield lambda: other.execute(
+            f"SELECT pg_terminate_backend(pid) {CLIENTS} AND NOT pid = ANY(%s)", (earlier,)
+        )
 
 
 @pytest.fixture
@@ -40,7 +42,9 @@ def postgres_table(end_connections, postgres_server):
         yield stores(backend)(ROWS)
 
 
-def test_a_connection_that_was_lost_before_the_charge_costs_nothing(postgres_table, end_connections):
+def test_a_connection_that_was_lost_before_the_charge_costs_nothing(
+    postgres_table, end_connections
+):
     budget = dp.Budget(epsilon=5)
     query = asked(postgres_table, budget)
     query.release(epsilon=0.5)
@@ -86,7 +90,9 @@ def test_a_table_of_ibis_holds_its_connection():
 
 @pytest.mark.parametrize("only", [False, True])
 def test_a_file_of_duckdb_is_as_it_was(tmp_path, only):
-    """DuckDB 1 makes a view to run SQL beside a relation: none stays, and a file that is only read is refused."""
+    """DuckDB 1 makes a view to run SQL beside a relation:
+    none stays, and a file that is only read is refused.
+    """
     with duckdb.connect(tmp_path / "file.db") as connection:
         connection.execute("CREATE TABLE t AS SELECT 1 AS id, 2.0 AS x, 'a' AS g")
     budget = dp.Budget(epsilon=1)
@@ -96,8 +102,13 @@ def test_a_file_of_duckdb_is_as_it_was(tmp_path, only):
                 asked(connection.table("t"), budget)
             return
         frame = dp.protect(connection.table("t"), unit="id", budget=budget)
-        frame.group_by("g", keys=[f"{i}" for i in range(300)], max_groups=1, max_rows=1).count().release(epsilon=0.5)
-        assert connection.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall() == []
+        frame.group_by(
+            "g", keys=[f"{i}" for i in range(300)], max_groups=1, max_rows=1
+        ).count().release(epsilon=0.5)
+        assert (
+            connection.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+            == []
+        )
 
 
 def test_a_connection_that_is_lost_after_the_charge_is_a_failure_like_any_other(
@@ -133,7 +144,10 @@ class ServerError(Exception):
         (ServerError("08006"), True),
         (ServerError("57P01"), True),
         (ServerError("53300"), True),
-        *((ServerError(state), False) for state in ("22012", "22P02", "57014", "53100", "53200", "42P01", "XX000")),
+        *(
+            (ServerError(state), False)
+            for state in ("22012", "22P02", "57014", "53100", "53200", "42P01", "XX000")
+        ),
         *(
             (kind("31337"), False)
             for kind in (ValueError, OSError, MemoryError, TimeoutError, pl.exceptions.ComputeError)
@@ -161,7 +175,9 @@ def test_which_errors_say_that_a_connection_is_lost(error, lost):
 
 
 def test_errors_that_come_from_each_other_in_a_circle_end():
-    """As libraries make them that raise an error again from the one that was raised while they handled it."""
+    """As libraries make them that raise an error again from the one that
+    was raised while they handled it.
+    """
 
     def fails():
         first, second = ValueError("31337"), KeyError("31337")
@@ -172,7 +188,9 @@ def test_errors_that_come_from_each_other_in_a_circle_end():
         totals.sealed(fails, before=True)
 
 
-def test_a_file_that_was_written_meanwhile_is_told_alike_whether_or_not_a_cell_fails(tmp_path, monkeypatch):
+def test_a_file_that_was_written_meanwhile_is_told_alike_whether_or_not_a_cell_fails(
+    tmp_path, monkeypatch
+):
     """More faults, on every engine with files, are in `test_faults_after_charge`."""
     path, read, told = tmp_path / "rows.parquet", totals._read, set()
     for cell in ("1", "a"):

@@ -17,7 +17,8 @@ from dpframe.engine.compile import compiled
 from strategies import answer
 
 DAYS = [dt.date(2020, 1, 1) + dt.timedelta(days=i) for i in range(400)]
-TEXTS = ["", "bonn ", "a\u0301", "\u00e1", "it's", 'say "x"', "back\\", "Bonn"]  # some are keys, and some are nearly
+# some are keys, and some are nearly
+TEXTS = ["", "bonn ", "a\u0301", "\u00e1", "it's", 'say "x"', "back\\", "Bonn"]
 COLUMNS = {
     "whole": [*(7 * i for i in range(250)), 2**63 - 1, -(2**63)],
     "text": [
@@ -40,14 +41,30 @@ ROWS = {
     "whole": [0, 7, None, 7, 8, 7 * 249, 7 * 250, 0, 2**63 - 1, -(2**63), 2**63 - 2, *[1] * 5],
     "text": ["bonn", "BONN", None, "Ärger", "ärger", "key 249", "key 250", "bonn", *TEXTS],
     "real": [-0.0, 0.0, None, 1.125, 1.13, float("nan"), 32.125, 0.0, *[0.3] * 8],
-    "day": [DAYS[0], DAYS[2], None, DAYS[2], DAYS[399], DAYS[1], DAYS[397], DAYS[0], *[DAYS[399]] * 8],
+    "day": [
+        DAYS[0],
+        DAYS[2],
+        None,
+        DAYS[2],
+        DAYS[399],
+        DAYS[1],
+        DAYS[397],
+        DAYS[0],
+        *[DAYS[399]] * 8,
+    ],
 }
-FRAME = pl.DataFrame(ROWS, {"u": pl.Int64, "whole": pl.Int64, "text": pl.String, "real": pl.Float64, "day": pl.Date})
+FRAME = pl.DataFrame(
+    ROWS, {"u": pl.Int64, "whole": pl.Int64, "text": pl.String, "real": pl.Float64, "day": pl.Date}
+)
 
 
 def counted(table, column, *null):
     """The raw numbers of rows of the groups that have any."""
-    query = dp.protect(table, unit="u").group_by(column, keys=[*COLUMNS[column], *null], max_rows=4).count()
+    query = (
+        dp.protect(table, unit="u")
+        .group_by(column, keys=[*COLUMNS[column], *null], max_rows=4)
+        .count()
+    )
     validate(query._question)
     (groups,) = answer(query)
     return {key: total for (key,), total in groups.items() if total}
@@ -56,10 +73,17 @@ def counted(table, column, *null):
 @pytest.mark.one_in(5)
 @pytest.mark.parametrize("column", COLUMNS)
 def test_totals_are_those_of_a_short_list(engine, column):
-    cells = FRAME.drop_nulls("u").with_columns(pl.col("real").fill_nan(None)).get_column(column).to_list()
+    cells = (
+        FRAME.drop_nulls("u")
+        .with_columns(pl.col("real").fill_nan(None))
+        .get_column(column)
+        .to_list()
+    )
     for null in ([], [None]):
         kept = [cell for cell in cells if cell in {*COLUMNS[column], *null}]
-        assert counted(engine(FRAME), column, *null) == {cell: kept.count(cell) * 2**20 for cell in kept}
+        assert counted(engine(FRAME), column, *null) == {
+            cell: kept.count(cell) * 2**20 for cell in kept
+        }
 
 
 def test_the_text_of_a_query_does_not_grow_with_the_keys():
@@ -68,7 +92,11 @@ def test_the_text_of_a_query_does_not_grow_with_the_keys():
     table = connection.sql("SELECT 1 AS u, 'key' AS g")
     sizes = []
     for number in (sql.MOST_CONSTANTS + 1, 3000):
-        query = dp.protect(table, unit="u").group_by("g", keys=[f"key {i}" for i in range(number)], max_rows=2).count()
+        query = (
+            dp.protect(table, unit="u")
+            .group_by("g", keys=[f"key {i}" for i in range(number)], max_rows=2)
+            .count()
+        )
         sizes.append(len(compiled(query._question, 1).main.to_native().sql_query()))
     assert abs(sizes[1] - sizes[0]) < 100
 
@@ -76,7 +104,9 @@ def test_the_text_of_a_query_does_not_grow_with_the_keys():
 def test_without_a_way_for_tables_the_keys_are_constants():
     """A connection that cannot read tables of Python, and one that only reads a database."""
     duckdb = pytest.importorskip("duckdb")
-    connection = duckdb.connect(config={"enable_external_access": "false", "python_enable_replacements": "false"})
+    connection = duckdb.connect(
+        config={"enable_external_access": "false", "python_enable_replacements": "false"}
+    )
     connection.execute("CREATE TABLE t AS SELECT 1 AS u, 'key 3' AS text")
     assert counted(connection.table("t"), "text") == {"key 3": 2**20}
 
@@ -130,7 +160,17 @@ HOSTILE = [
 EDGES = {
     "s": [*HOSTILE, None],
     "i": [-(2**63), 2**63 - 1, 0, -1, *range(4, 14), None],
-    "x": [-0.0, 5e-324, 1e308, 0.1, 1 / 3, -1e308, float("nan"), *(i / 7 for i in range(1, 8)), None],
+    "x": [
+        -0.0,
+        5e-324,
+        1e308,
+        0.1,
+        1 / 3,
+        -1e308,
+        float("nan"),
+        *(i / 7 for i in range(1, 8)),
+        None,
+    ],
     "d": [dt.date(1, 1, 1), dt.date(9999, 12, 31), *DAYS[:12], None],
     "b": [True, False, None] * 5,
 }
@@ -141,12 +181,16 @@ LISTED = {
     "d": [dt.date(1, 1, 1), dt.date(9999, 12, 31), *DAYS[:300]],
     "b": [True, False, None],
 }
-HARD = pl.DataFrame({"u": range(15), **EDGES}, schema_overrides={"u": pl.Int64, "i": pl.Int64}, strict=False)
+HARD = pl.DataFrame(
+    {"u": range(15), **EDGES}, schema_overrides={"u": pl.Int64, "i": pl.Int64}, strict=False
+)
 
 
 def hard(table, *columns):
     """The raw numbers of rows of the groups by some columns that have any."""
-    frame = dp.protect(table, unit="u").group_by(*columns, keys={name: LISTED[name] for name in columns}, max_rows=4)
+    frame = dp.protect(table, unit="u").group_by(
+        *columns, keys={name: LISTED[name] for name in columns}, max_rows=4
+    )
     query = frame.count()
     validate(query._question)
     (groups,) = answer(query)
@@ -170,7 +214,9 @@ def test_no_table_stays_in_a_connection_of_duckdb():
     backend = ibis.duckdb.connect()
     backend.raw_sql("CREATE TABLE t AS SELECT 1 AS u, 'key 3' AS text, 2.0 AS x")
     assert counted(backend.table("t"), "text") == {"key 3": 2**20}
-    query = dp.protect(backend.table("t"), unit="u").group_by("text", keys=COLUMNS["text"], max_rows=2)
+    query = dp.protect(backend.table("t"), unit="u").group_by(
+        "text", keys=COLUMNS["text"], max_rows=2
+    )
     totals(
         query.agg(n=dp.count(), q=dp.quantile("x", 0.5, bounds=(0, 9)))._question, 11
     )  # two frames with one table of keys
@@ -217,7 +263,9 @@ def test_types_are_stated_while_no_other_thread_has_the_session_of_postgres(post
 
 @pytest.mark.long
 def test_names_of_the_users_schema_have_no_say(in_postgres, stored_in_postgres):
-    """A schema of the user's with a type, a function and a table whose names dpframe or the server uses."""
+    """A schema of the user's with a type, a function and a table whose
+    names dpframe or the server uses.
+    """
     table, run = stored_in_postgres(HARD), in_postgres.con.execute
     run("CREATE SCHEMA mine")
     run("CREATE FUNCTION mine.lower(text) RETURNS text LANGUAGE sql AS 'SELECT 1::text'")

@@ -1,4 +1,6 @@
-"""The sums of many marginals: one pass in Polars, one query for each table elsewhere, and the same integers."""
+"""The sums of many marginals: one pass in Polars, one query for each table
+elsewhere, and the same integers.
+"""
 
 import datetime as dt
 
@@ -27,13 +29,19 @@ def people(rows=300):
 
 def totals(table, unit="u", workload="2-way"):
     limits = {} if isinstance(unit, dp.Rows) else {"max_rows": 3}
-    question = dp.protect(table, unit=unit).marginals(list(KEYS), workload, keys=KEYS, **limits)._question
+    question = (
+        dp.protect(table, unit=unit).marginals(list(KEYS), workload, keys=KEYS, **limits)._question
+    )
     return [array.tolist() for array in rooms.marginal_totals(question, 1)]
 
 
-@pytest.mark.parametrize("workload", ["1-way", "2-way", "3-way", [("a", "c"), ("b",), ("a", "b", "c")]])
+@pytest.mark.parametrize(
+    "workload", ["1-way", "2-way", "3-way", [("a", "c"), ("b",), ("a", "b", "c")]]
+)
 @pytest.mark.parametrize("unit", ["u", dp.Rows(1)], ids=["unit", "rows"])
-def test_sums_of_groups_of_parts_and_of_each_table_alone_are_the_same_integers(monkeypatch, unit, workload):
+def test_sums_of_groups_of_parts_and_of_each_table_alone_are_the_same_integers(
+    monkeypatch, unit, workload
+):
     table = people()
     grouped = totals(table, unit, workload)
     assert sum(map(np.sum, grouped)) > 0
@@ -58,11 +66,24 @@ def test_synthetic_rows_are_linked_and_as_finely_given_on_every_engine(engine):
     """Person k has 1 + k % 3 rows. Days are midnights, and amounts have one decimal."""
     unit = [k for k in range(60) for _ in range(1 + k % 3)]
     days = [dt.datetime(2026, 1, 1) + dt.timedelta(days=k % 20) for k in unit]
-    table = pl.DataFrame({"u": unit, "day": days, "amount": [k / 10 for k in unit], "yes": [k % 2 == 0 for k in unit]})
+    table = pl.DataFrame(
+        {
+            "u": unit,
+            "day": days,
+            "amount": [k / 10 for k in unit],
+            "yes": [k % 2 == 0 for k in unit],
+        }
+    )
     frame = dp.protect(engine(table), unit="u", budget=dp.Budget(epsilon=10_000, delta=0.1))
     bounds = {"day": (dt.date(2026, 1, 1), dt.date(2026, 1, 20)), "amount": (0, 8)}
     query = frame.synthesize(
-        ["yes", "day", "amount"], 120, "1-way", keys={"yes": [True, False]}, bounds=bounds, per_unit=["yes"], max_rows=2
+        ["yes", "day", "amount"],
+        120,
+        "1-way",
+        keys={"yes": [True, False]},
+        bounds=bounds,
+        per_unit=["yes"],
+        max_rows=2,
     )
     out = query.release(epsilon=5000, delta=0.01)
     counts = out.marginals["rows of u",].to_polars()["count"]
@@ -71,6 +92,6 @@ def test_synthetic_rows_are_linked_and_as_finely_given_on_every_engine(engine):
     assert rows["day"].equals(rows["day"].dt.truncate("1d"))
     assert rows["amount"].equals(rows["amount"].round(1))
     assert rows.group_by("u").agg(pl.col("yes").n_unique())["yes"].max() == 1
-    assert rows.group_by("u").len()["len"].value_counts().sort("len")["count"].to_list() == pytest.approx(
-        [24, 48], abs=2
-    )
+    assert rows.group_by("u").len()["len"].value_counts().sort("len")[
+        "count"
+    ].to_list() == pytest.approx([24, 48], abs=2)

@@ -1,4 +1,6 @@
-"""Rows whose files are not there, or not yet, are refused by one error before anything is charged."""
+"""Rows whose files are not there, or not yet, are refused by one
+error before anything is charged.
+"""
 
 from pathlib import Path
 
@@ -18,7 +20,9 @@ SCANS = {
     "csv": lambda at: pl.scan_csv(at / "night.csv"),
     "arrow": lambda at: pl.scan_ipc(at / "night.arrow"),
     "json": lambda at: pl.scan_ndjson(at / "night.json"),
-    "a step of one's own": lambda at: pl.scan_parquet(at / "night.parquet").filter(pl.col("user") > 0),
+    "a step of one's own": lambda at: pl.scan_parquet(at / "night.parquet").filter(
+        pl.col("user") > 0
+    ),
 }
 
 
@@ -38,7 +42,9 @@ def test_a_scan_without_files_is_one_error_at_every_door(scan, place):
         lambda rows: rows.dp(unit="user", budget=budget),
         query.check,
     ):
-        with pytest.raises(errors.MissingFile, match=r"There is no file '.+', so there are no rows") as refused:
+        with pytest.raises(
+            errors.MissingFile, match=r"There is no file '.+', so there are no rows"
+        ) as refused:
             door(SCANS[scan](place))
         assert isinstance(refused.value, FileNotFoundError)
         assert str(place) in str(refused.value)
@@ -51,7 +57,9 @@ def test_a_label_of_files_that_are_not_there_is_the_same_error(path, place):
     with pytest.raises(errors.MissingFile):
         dp.content_hash(place / path, key="a key of our team")
     with pytest.raises(errors.MissingFile):
-        dp.protect(ROWS, unit="user", budget=budget, data=Path(place / path)).count(max_rows=2).release(1, name="night")
+        dp.protect(ROWS, unit="user", budget=budget, data=Path(place / path)).count(
+            max_rows=2
+        ).release(1, name="night")
     assert budget.history() == []
 
 

@@ -1,4 +1,6 @@
-"""Modin dataframes: the totals of pandas. Modin is not among the packages that the tests install."""
+"""Modin dataframes: the totals of pandas.
+Modin is not among the packages that the tests install.
+"""
 
 from __future__ import annotations
 
@@ -27,5 +29,9 @@ def test_a_frame_is_read_as_it_was_when_it_was_protected():
     query = dp.protect(frame, unit="u").group_by("x", max_groups=2, max_rows_per_group=2).count()
     frame["x"] = "canary"
     assert exact(query)[("count",)] == {("1",): 2}
-    out = dp.protect(frame[["u"]], unit=dp.Rows(1), budget=dp.Budget(epsilon=10**6)).count().release(epsilon=10**5)
+    out = (
+        dp.protect(frame[["u"]], unit=dp.Rows(1), budget=dp.Budget(epsilon=10**6))
+        .count()
+        .release(epsilon=10**5)
+    )
     assert (type(out.table), out.value) == (pd.DataFrame, 3)

@@ -1,4 +1,6 @@
-"""One row per unit: compared with Python, for several orders of rows, and with neighbouring tables."""
+"""One row per unit: compared with Python, for several orders of
+rows, and with neighbouring tables.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,13 @@ import pytest
 
 import dpframe as dp
 from dpframe.engine.stages import lower
-from dpframe.errors import DpFrameError, EngineError, InvalidArgument, UnsupportedOperation, WrongType
+from dpframe.errors import (
+    DpFrameError,
+    EngineError,
+    InvalidArgument,
+    UnsupportedOperation,
+    WrongType,
+)
 from strategies import (
     answer,
     as_frame,
@@ -65,7 +73,9 @@ def _exact(values):
 
 
 def _extreme(rows, by, last):
-    """The smallest value among the first or last rows by a column; None if all of these are missing."""
+    """The smallest value among the first or last rows by a column;
+    None if all of these are missing.
+    """
     ordered = [row for row in rows if row[by] is not None]
     if not ordered:
         return None
@@ -103,7 +113,9 @@ def _drawn(rng):
         {
             "u": rng.choice([1, 2, 3, None]),
             "x": rng.choice([*HARD, rng.gauss(0, 1), rng.gauss(0, 1e6)]),
-            "i": rng.choice([None, rng.randint(-5, 5), rng.randint(-(2**63), 2**63 - 1), 2**62, -(2**62)]),
+            "i": rng.choice(
+                [None, rng.randint(-5, 5), rng.randint(-(2**63), 2**63 - 1), 2**62, -(2**62)]
+            ),
             "t": rng.choice([None, 1, 2, 2, 3]),
             "b": rng.choice([None, True, False]),
         }
@@ -141,9 +153,9 @@ def test_features_are_those_of_python(seed):
             got = row[name]
             if name in ("sum", "near", "mean"):
                 assert (got is None) == (want is None), name
-                assert got is None or got == pytest.approx(want, rel=1e-15, abs=1e-26 if name != "near" else 1e-15), (
-                    name
-                )
+                assert got is None or got == pytest.approx(
+                    want, rel=1e-15, abs=1e-26 if name != "near" else 1e-15
+                ), name
             elif name == "whole" and isinstance(want, float):
                 assert abs(got) > 9.19e18, name
                 assert (got > 0) == (want > 0), name
@@ -172,7 +184,9 @@ def _nullable(dtype):
 
 
 def test_a_unit_s_row_does_not_depend_on_other_units():
-    """The table is so large that the engine splits it. A unit's total must not depend on other units."""
+    """The table is so large that the engine splits it.
+    A unit's total must not depend on other units.
+    """
     rng = random.Random(3)
     mine = [(0, rng.gauss(0, 1) * 10.0 ** rng.randint(-12, 12)) for _ in range(5000)]
     others = [(1 + rng.randrange(5000), rng.gauss(0, 1)) for _ in range(200_000)]
@@ -199,7 +213,8 @@ def _per_unit(frame):
         "day": dp.max("day"),
     }
     return frame.per_unit(
-        **{name: made for name, made in offered.items() if _possible(frame, name, made)}, n=dp.count()
+        **{name: made for name, made in offered.items() if _possible(frame, name, made)},
+        n=dp.count(),
     )
 
 
@@ -241,7 +256,9 @@ def test_one_unit_moves_totals_of_features_by_no_more_than_claimed(kind, relatio
         if relation == "replace":
             other += rows_of_unit(rng, rng.choice([2, 77]), rng.randint(1, 9))
         rng.shuffle(other)
-        neighbour = _asked(bring(as_frame(other), kind), plan, question, unit="u", neighbors=relation)
+        neighbour = _asked(
+            bring(as_frame(other), kind), plan, question, unit="u", neighbors=relation
+        )
         for measured, _ in check_claims(query, neighbour, salt=rng.getrandbits(64)):
             assert measured.l0 <= 2
         held += 1
@@ -260,7 +277,9 @@ def test_bounded_dp_tightens_only_while_no_unit_can_vanish(before):
             frame = dp.protect(as_frame(table), unit="u", neighbors="replace")
             frame = frame.filter(dp.col("yes")) if before == "filter" else frame
             frame = frame.drop_nulls("x") if before == "drop_nulls" else frame
-            frame = frame.per_unit(s=dp.sum("x"), f=dp.last("x", by="a"), yes=dp.last("yes", by="a"))
+            frame = frame.per_unit(
+                s=dp.sum("x"), f=dp.last("x", by="a"), yes=dp.last("yes", by="a")
+            )
             frame = frame.filter(dp.col("yes")) if before == "filter after" else frame
             queries.append(
                 frame.agg(
@@ -272,7 +291,9 @@ def test_bounded_dp_tightens_only_while_no_unit_can_vanish(before):
             )
         held = check_claims(*queries)
         reached["n"] += held[0][0].linf == 1
-        reached["s"] += held[1][0].linf == 7 * held[1][1].exact_linf / queries[0].sensitivity["s"].exact_linf
+        reached["s"] += (
+            held[1][0].linf == 7 * held[1][1].exact_linf / queries[0].sensitivity["s"].exact_linf
+        )
     known = queries[0].sensitivity
     assert known["n"].l1 == (0 if before == "nothing" else 1)
     assert known["s"].l1 == (7 if before == "nothing" else 10)
@@ -299,7 +320,12 @@ def test_one_unit_counts_once_without_any_limit(kind):
     query = features.agg(n=dp.count(), s=dp.sum("total"), big=dp.mean("n", bounds=(1, 9)))
     assert answer(query)[0] == {(): 3}
     assert answer(query)[1][()] * query._question.allotments[1].total.unit == 3 + 5 + 6
-    assert {name: s.l1 for name, s in query.sensitivity.items()} == {"n": 1, "s": 6, "big.sum": 4, "big.count": 1}
+    assert {name: s.l1 for name, s in query.sensitivity.items()} == {
+        "n": 1,
+        "s": 6,
+        "big.sum": 4,
+        "big.count": 1,
+    }
     by = features.group_by("n", keys=[1, 2, 3]).count()
     assert answer(by)[0] == {(1,): 2, (2,): 0, (3,): 1}
     assert by.sensitivity["count"].l2 == 1
@@ -308,7 +334,11 @@ def test_one_unit_counts_once_without_any_limit(kind):
 def test_features_carry_what_is_known_of_them():
     frame = dp.protect(as_frame([]), unit="u").clip("a", 0, 5).fill_null("x", 1.0).clip("x", -2, 2)
     made = frame.per_unit(
-        s=dp.sum("x"), m=dp.mean("x"), lo=dp.min("a"), k=dp.last("level", by="x"), c=dp.sum("x", unit_bounds=(0, 9))
+        s=dp.sum("x"),
+        m=dp.mean("x"),
+        lo=dp.min("a"),
+        k=dp.last("level", by="x"),
+        c=dp.sum("x", unit_bounds=(0, 9)),
     )
     facts = {name: column.domain for name, column in made._step.table.columns.items()}
     assert (facts["s"].nullable, facts["s"].bounds) == (False, None)
@@ -347,7 +377,9 @@ def test_a_composite_or_hidden_unit_has_one_row_too():
     assert hidden.columns == ["n"]
     pairs = {(row[0], row[1]) for row in rows if row[0] is not None}
     assert answer(hidden.count())[0] == {(): len(pairs)}
-    assert answer(private.per_unit(n=dp.count()).per_unit(m=dp.sum("n")).count_units())[0] == {(): len(pairs)}
+    assert answer(private.per_unit(n=dp.count()).per_unit(m=dp.sum("n")).count_units())[0] == {
+        (): len(pairs)
+    }
 
 
 def _times(rng):
@@ -356,9 +388,13 @@ def _times(rng):
     for _ in range(rng.randint(1, 40)):
         day = dt.date(rng.choice([1, 1969, 2020, 9999]), rng.choice([2, 12]), rng.randint(1, 28))
         time = dt.datetime.combine(day, dt.time(23, 59, 59, 1000 * rng.randrange(1000)))
-        gap = dt.timedelta(milliseconds=rng.choice([rng.randint(-(10**12), 10**12), rng.randrange(3)]))
+        gap = dt.timedelta(
+            milliseconds=rng.choice([rng.randint(-(10**12), 10**12), rng.randrange(3)])
+        )
         rows.append((rng.randint(1, 4), *(rng.choice([None, x, x]) for x in (time, day, gap))))
-    return pl.DataFrame(rows, {"u": pl.Int64, "t": pl.Datetime, "d": pl.Date, "l": pl.Duration}, orient="row")
+    return pl.DataFrame(
+        rows, {"u": pl.Int64, "t": pl.Datetime, "d": pl.Date, "l": pl.Duration}, orient="row"
+    )
 
 
 def _mean_ticks(values):
@@ -372,7 +408,9 @@ def test_means_of_times_are_exact_and_of_the_type_of_means_over_rows(seed, unit)
     drawn = _times(random.Random(seed)).with_columns(pl.col("t", "l").dt.cast_time_unit(unit))
     first, last = dt.date(1990, 1, 1), dt.date(2000, 1, 1)
     features = {name: dp.mean(name) for name in ("t", "d", "l")}
-    made = table_of(dp.protect(drawn, unit="u").per_unit(**features, near=dp.mean("d", bounds=(first, last))))
+    made = table_of(
+        dp.protect(drawn, unit="u").per_unit(**features, near=dp.mean("d", bounds=(first, last)))
+    )
     assert made.schema == {
         "u": pl.Int64(),
         "t": pl.Datetime(unit),
@@ -390,11 +428,22 @@ def test_means_of_times_are_exact_and_of_the_type_of_means_over_rows(seed, unit)
 
 @pytest.mark.one_in(2)
 def test_means_of_times_are_the_same_on_every_engine(engine):
-    days = [dt.date(2020, 1, 1), dt.date(2020, 1, 2), dt.date(2020, 1, 5), dt.date(1969, 1, 1), None]
+    days = [
+        dt.date(2020, 1, 1),
+        dt.date(2020, 1, 2),
+        dt.date(2020, 1, 5),
+        dt.date(1969, 1, 1),
+        None,
+    ]
     times = [day and dt.datetime(day.year, day.month, day.day, 7) for day in days]
     frame = pl.DataFrame({"u": [1, 1, 1, 2, 3], "d": days, "t": times})
-    units = dp.protect(engine(frame), unit="u", budget=dp.Budget(epsilon=1e9)).per_unit(d=dp.mean("d"), t=dp.mean("t"))
-    keys = {"d": [dt.datetime(2020, 1, 2, 16), dt.date(1969, 1, 1)], "t": [dt.datetime(2020, 1, 2, 23)]}
+    units = dp.protect(engine(frame), unit="u", budget=dp.Budget(epsilon=1e9)).per_unit(
+        d=dp.mean("d"), t=dp.mean("t")
+    )
+    keys = {
+        "d": [dt.datetime(2020, 1, 2, 16), dt.date(1969, 1, 1)],
+        "t": [dt.datetime(2020, 1, 2, 23)],
+    }
     for name, expected in (("d", [1, 1]), ("t", [1])):
         query = units.group_by(name, keys=keys[name], max_groups=1, max_rows_per_group=1).count()
         assert list(answer(query)[0].values()) == expected

@@ -1,4 +1,6 @@
-"""A live PostgreSQL through Ibis: no cell makes a query fail, and the results are those of Polars and Python."""
+"""A live PostgreSQL through Ibis: no cell makes a query fail, and the results
+are those of Polars and Python.
+"""
 
 from __future__ import annotations
 
@@ -77,14 +79,49 @@ def _bits(x):
 
 # Arithmetic on floats
 
-_EDGES = [0.0, -0.0, LEAST, -LEAST, 3 * LEAST, 1e-310, 2.0**-1022, 1e-200, -1e-200, 2.0**-538, 2.0**-537, 2.0**-530]
-_EDGES += [(1 + 2**-52) * 2.0**-537, (1 - 2**-53) * 2.0**-538, 0.5, 1.0, -1.0, 1 + 2**-52, 1 - 2**-53, 3.0, 2.0**512]
-_EDGES += [1.3407807929942596e154, 1.3407807929942597e154, 1e200, -1e200, 1e290, 2.0**970, 2.0**1023, MOST, -MOST]
+_EDGES = [
+    0.0,
+    -0.0,
+    LEAST,
+    -LEAST,
+    3 * LEAST,
+    1e-310,
+    2.0**-1022,
+    1e-200,
+    -1e-200,
+    2.0**-538,
+    2.0**-537,
+    2.0**-530,
+]
+_EDGES += [
+    (1 + 2**-52) * 2.0**-537,
+    (1 - 2**-53) * 2.0**-538,
+    0.5,
+    1.0,
+    -1.0,
+    1 + 2**-52,
+    1 - 2**-53,
+    3.0,
+    2.0**512,
+]
+_EDGES += [
+    1.3407807929942596e154,
+    1.3407807929942597e154,
+    1e200,
+    -1e200,
+    1e290,
+    2.0**970,
+    2.0**1023,
+    MOST,
+    -MOST,
+]
 _EDGES += [INF, -INF, NAN, None, 2.0**-149, 2.0**-150, 3.4028235677973366e38, 3.4028235677973362e38]
 
 
 def _pairs():
-    """All pairs of edges, and pairs whose products, quotients and sums lie around the ends of the floats."""
+    """All pairs of edges, and pairs whose products, quotients and sums lie
+    around the ends of the floats.
+    """
     rng = random.Random(7)
     pairs = [(x, y) for x in _EDGES for y in _EDGES]
     for power in (-1076, -1075, -1074, -1073, 1022, 1023, 1024):
@@ -106,7 +143,9 @@ def _scaled(x, power):
 
 
 PAIRS = pl.DataFrame(
-    [(i, x, y) for i, (x, y) in enumerate(_pairs())], {"u": pl.Int64, "x": pl.Float64, "y": pl.Float64}, orient="row"
+    [(i, x, y) for i, (x, y) in enumerate(_pairs())],
+    {"u": pl.Int64, "x": pl.Float64, "y": pl.Float64},
+    orient="row",
 )
 ARITHMETIC = (
     c("x") + c("y"),
@@ -125,12 +164,17 @@ ARITHMETIC = (
 
 
 def test_arithmetic_is_that_of_ieee_754_bit_for_bit(stored):
-    """PostgreSQL fails where a float is too large or too small. After the charge this would reveal such a cell."""
+    """PostgreSQL fails where a float is too large or too small.
+    After the charge this would reveal such a cell.
+    """
     table = stored(PAIRS)
-    for expr, mine, theirs in zip(ARITHMETIC, values(table, *ARITHMETIC), values(PAIRS, *ARITHMETIC), strict=True):
+    for expr, mine, theirs in zip(
+        ARITHMETIC, values(table, *ARITHMETIC), values(PAIRS, *ARITHMETIC), strict=True
+    ):
         for (x, y), got, want in zip(PAIRS.select("x", "y").rows(), mine, theirs, strict=True):
             assert (got, type(got)) == (want, type(want)), (expr, x, y)
-            if got == 0 and isinstance(got, float) and "floor" not in repr(expr):  # which is a whole number in between
+            # which is a whole number in between
+            if got == 0 and isinstance(got, float) and "floor" not in repr(expr):
                 assert _bits(got) == _bits(want), (expr, x, y)
 
 
@@ -138,7 +182,12 @@ def test_arithmetic_is_that_of_ieee_754_bit_for_bit(stored):
 def test_a_guard_that_is_missing_is_noticed(stored, monkeypatch, guard):
     from dpframe.engine.backends.postgres import operations
 
-    plain = {"PRODUCT": "a * b", "SUM": "a {0} b", "QUOTIENT": "a / NULLIF(b, 0)", "SINGLE": "CAST(a AS REAL)"}
+    plain = {
+        "PRODUCT": "a * b",
+        "SUM": "a {0} b",
+        "QUOTIENT": "a / NULLIF(b, 0)",
+        "SINGLE": "CAST(a AS REAL)",
+    }
     monkeypatch.setattr(operations, guard, plain[guard])
     with pytest.raises(Exception, match="out of range"):
         values(stored(PAIRS), *ARITHMETIC)
@@ -171,7 +220,12 @@ def test_no_filter_says_whether_somebody_is_there(stored, number):
     for group in (5, 4):
         frame = pl.DataFrame({"u": [1, 2, 3], "g": [group, 1, 2]})
         tables = (stored(frame), frame)
-        counts.append([answered(dp.protect(t, unit="u").filter(_ORACLES[number]).count(max_rows=1)) for t in tables])
+        counts.append(
+            [
+                answered(dp.protect(t, unit="u").filter(_ORACLES[number]).count(max_rows=1))
+                for t in tables
+            ]
+        )
     assert all(mine == theirs for mine, theirs in counts)
 
 
@@ -186,7 +240,9 @@ def test_aggregates_take_any_float(stored):
         "w": dp.std("x", bounds=(-1e130, 1e130)),
     }
     limits = {"keys": [0, 1, 2], "max_groups": 3, "max_rows_per_group": 9}
-    mine, theirs = (dp.protect(table, unit="u").group_by("g", **limits) for table in (stored(frame), frame))
+    mine, theirs = (
+        dp.protect(table, unit="u").group_by("g", **limits) for table in (stored(frame), frame)
+    )
     assert answered(mine.agg(**asked)) == answered(theirs.agg(**asked))
     answered(mine.agg(q=dp.median("x", bounds=(-1e270, 1e270)), n=dp.n_unique("y")))
 
@@ -197,7 +253,9 @@ def test_features_of_units_are_those_of_polars(stored):
     answers = []
     for table in (stored(frame), frame):
         units = dp.protect(table, unit="u").per_unit(**features)
-        answers.append(answered(units.agg(**{name: dp.sum(name, bounds=(-1e20, 1e20)) for name in features})))
+        answers.append(
+            answered(units.agg(**{name: dp.sum(name, bounds=(-1e20, 1e20)) for name in features}))
+        )
     assert answers[0] == answers[1]
 
 
@@ -206,15 +264,33 @@ def test_limits_and_bounds_are_chosen_on_any_float(stored, kind):
     budget = dp.Budget(epsilon=1e6, delta=0.5)
     private = dp.protect(stored(PAIRS.with_columns(pl.col("u") % 50)), unit="u", budget=budget)
     if kind == "profile":
-        private.agg(limits=dp.Auto(), n=dp.count(), s=dp.sum("x", bounds=(0, 1))).release(epsilon=10)
+        private.agg(limits=dp.Auto(), n=dp.count(), s=dp.sum("x", bounds=(0, 1))).release(
+            epsilon=10
+        )
     else:
         private.agg(max_rows=5, s=dp.sum("x", bounds=dp.Auto())).release(epsilon=10, delta=1e-9)
 
 
 # Types
 
-_DECIMALS = ["NULL", "'NaN'", "'Infinity'", "'-Infinity'", "1e400", "-1e400", "1e-400", "-1e-400", "0.1", "1e308"]
-_DECIMALS += ["2.4703282292062327e-324", "2.4703282292062328e-324", str(2**1024 - 2**970), str(2**1024 - 2**970 - 1)]
+_DECIMALS = [
+    "NULL",
+    "'NaN'",
+    "'Infinity'",
+    "'-Infinity'",
+    "1e400",
+    "-1e400",
+    "1e-400",
+    "-1e-400",
+    "0.1",
+    "1e308",
+]
+_DECIMALS += [
+    "2.4703282292062327e-324",
+    "2.4703282292062328e-324",
+    str(2**1024 - 2**970),
+    str(2**1024 - 2**970 - 1),
+]
 
 
 def test_decimals_that_no_float_holds_are_the_nearest_float(made):
@@ -226,7 +302,9 @@ def test_decimals_that_no_float_holds_are_the_nearest_float(made):
     for query in (
         dp.protect(table, unit="u").sum("d", bounds=(0, 10), max_rows=1),
         dp.protect(table, unit="u").mean("d", bounds=(0, 10), max_rows=1),
-        dp.protect(table, unit="u").with_columns(y=c("d") * c("d")).var("y", bounds=(0, 10), max_rows=1),
+        dp.protect(table, unit="u")
+        .with_columns(y=c("d") * c("d"))
+        .var("y", bounds=(0, 10), max_rows=1),
     ):
         answered(query)
 
@@ -249,8 +327,14 @@ def test_nan_of_a_decimal_names_nobody(made):
 def test_a_decimal_of_more_than_38_digits_is_read_as_any_other(made, dtype):
     """narwhals has no such type, and failed with a ValueError at protect."""
     most = "9" * 39
-    table = made(f"u int, d {dtype}, x int", f"(1, 7, 1), (2, {most}, 2), (3, NULL, 3), (4, -7, 4), (5, 7.0, 5)")
-    assert values(table, c("d") + 0.0, c("d") > 0) == [[7.0, 1e39, None, -7.0, 7.0], [True, True, None, False, True]]
+    table = made(
+        f"u int, d {dtype}, x int",
+        f"(1, 7, 1), (2, {most}, 2), (3, NULL, 3), (4, -7, 4), (5, 7.0, 5)",
+    )
+    assert values(table, c("d") + 0.0, c("d") > 0) == [
+        [7.0, 1e39, None, -7.0, 7.0],
+        [True, True, None, False, True],
+    ]
     frame = dp.protect(table, unit="u")
     assert answered(frame.count("d", max_rows=1)) == [[4 * 2**20]]
     answered(frame.agg(s=dp.sum("d", bounds=(0, 10)), m=dp.median("d", bounds=(0, 10)), max_rows=1))
@@ -281,7 +365,15 @@ def test_decimals_of_another_database_that_are_too_long_are_refused_by_their_nam
 
 
 def test_dates_and_times_out_of_the_calendar_are_missing(made):
-    days = ["'infinity'", "'-infinity'", "'0044-03-15 BC'", "'10000-01-01'", "'0001-01-01'", "'9999-12-31'", "NULL"]
+    days = [
+        "'infinity'",
+        "'-infinity'",
+        "'0044-03-15 BC'",
+        "'10000-01-01'",
+        "'0001-01-01'",
+        "'9999-12-31'",
+        "NULL",
+    ]
     rows = ", ".join(f"({i}, {day}, {day})" for i, day in enumerate(days))
     table = made("u int, d date, t timestamp", rows)
     day, time, year = values(table, c("d").dt.day(), c("t").cast("date").dt.day(), c("t").dt.year())
@@ -338,7 +430,11 @@ def test_a_type_works_or_is_refused_before_the_charge(made, backend, name):
     assert answered(frame.group_by("x", max_groups=1).count_units()) == [[2]]
 
 
-_ENDS = [x + d for x in (0, 2**7, -(2**7), 2**8, 2**15, -(2**15), 2**16, 2**31, -(2**31), 2**32) for d in (-1, 0, 1)]
+_ENDS = [
+    x + d
+    for x in (0, 2**7, -(2**7), 2**8, 2**15, -(2**15), 2**16, 2**31, -(2**31), 2**32)
+    for d in (-1, 0, 1)
+]
 _ENDS += [2**63 - 1, -(2**63), None]
 _WHOLE_TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 
@@ -347,13 +443,26 @@ _WHOLE_TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 @pytest.mark.parametrize(
     "dtype",
     [
-        pytest.param(dtype, marks=() if dtype in ("int8", "uint32") else pytest.mark.long)  # of each, one it has not
+        # of each, one it has not
+        pytest.param(dtype, marks=() if dtype in ("int8", "uint32") else pytest.mark.long)
         for dtype in _WHOLE_TYPES
     ],
 )
 def test_a_cast_to_a_whole_number_is_that_of_polars_and_so_is_what_comes_after(stored, dtype):
-    """PostgreSQL has no 8-bit and no unsigned integers. A plain cast to its other integers would fail."""
-    floats = [*(None if x is None else float(x) for x in _ENDS), 127.9, -128.9, -0.9, 255.9, 1e300, -INF, NAN, LEAST]
+    """PostgreSQL has no 8-bit and no unsigned integers.
+    A plain cast to its other integers would fail.
+    """
+    floats = [
+        *(None if x is None else float(x) for x in _ENDS),
+        127.9,
+        -128.9,
+        -0.9,
+        255.9,
+        1e300,
+        -INF,
+        NAN,
+        LEAST,
+    ]
     integers = [*_ENDS, *[None] * (len(floats) - len(_ENDS))]
     texts = [*(None if x is None else f"{x}" for x in integers[:-3]), "+5", "1e2", "9" * 30]
     frame = pl.DataFrame({"u": range(len(floats)), "i": integers, "f": floats, "s": texts})
@@ -361,28 +470,50 @@ def test_a_cast_to_a_whole_number_is_that_of_polars_and_so_is_what_comes_after(s
     frame = frame.with_columns(b=pl.col("u") % 2 == 0)
     for name in ("i", "f", "s", "b"):
         x = c(name).cast(dtype)
-        after = (x, x + 1, -x, x * x, x.abs(), x // 3, x % 3, x * 0.5, x.cast("int8"), x.cast("string"), x == 127)
-        after += (x.is_in([127, -128, 300]), x.fill_null(5), x.clip(-5, 100), dp.when(x > 0).then(x).otherwise(c("i")))
+        after = (
+            x,
+            x + 1,
+            -x,
+            x * x,
+            x.abs(),
+            x // 3,
+            x % 3,
+            x * 0.5,
+            x.cast("int8"),
+            x.cast("string"),
+            x == 127,
+        )
+        after += (
+            x.is_in([127, -128, 300]),
+            x.fill_null(5),
+            x.clip(-5, 100),
+            dp.when(x > 0).then(x).otherwise(c("i")),
+        )
         assert values(table, *after) == values(frame, *after)
     for ask in (
         lambda p: p.group_by("i", keys=[1, 127, None], max_groups=1).count_units(),
-        lambda p: p.agg(s=dp.sum("i", bounds=(0, 300)), m=dp.median("f", bounds=(0, 300)), max_rows=1),
+        lambda p: p.agg(
+            s=dp.sum("i", bounds=(0, 300)), m=dp.median("f", bounds=(0, 300)), max_rows=1
+        ),
         lambda p: p.per_unit(m=dp.min("i"), t=dp.sum("f")).sum("m", bounds=(-200, 200)),
     ):
-        assert answered(ask(dp.protect(table, unit="u").cast({"i": dtype, "f": dtype}))) == answered(
-            ask(dp.protect(frame, unit="u").cast({"i": dtype, "f": dtype}))
-        )
+        assert answered(
+            ask(dp.protect(table, unit="u").cast({"i": dtype, "f": dtype}))
+        ) == answered(ask(dp.protect(frame, unit="u").cast({"i": dtype, "f": dtype})))
 
 
 def test_a_text_as_a_number_without_a_sign_is_refused_before_the_charge(stored):
     """The text 9223372036854775808 failed after the charge, as a number of 64 bits with a sign."""
     frame = pl.DataFrame({"u": [1, 2], "s": ["9223372036854775808", "5"]})
     budget = dp.Budget(epsilon=1)
-    for cast in (lambda p: p.cast("s", "uint64"), lambda p: p.cast("s", "float64").cast("s", "uint64")):
+    for cast in (
+        lambda p: p.cast("s", "uint64"),
+        lambda p: p.cast("s", "float64").cast("s", "uint64"),
+    ):
         with pytest.raises(UnsupportedOperation, match="uint64"):
-            cast(dp.protect(stored(frame), unit="u", budget=budget)).sum("s", bounds=(0, 5), max_rows=1).release(
-                epsilon=1
-            )
+            cast(dp.protect(stored(frame), unit="u", budget=budget)).sum(
+                "s", bounds=(0, 5), max_rows=1
+            ).release(epsilon=1)
     assert budget.spent.epsilon == 0
 
 
@@ -399,7 +530,23 @@ def test_a_column_that_is_called_a_number_without_a_sign_is_not_read(made, backe
 
 # Texts
 
-_TEXTS = ["5", "-3", "+7", " 5", "5 ", "12\n", "\n12", "5.5", "5.", ".5", "+.5e-3", "1e3", "1E+3", "1e400", "-1e400"]
+_TEXTS = [
+    "5",
+    "-3",
+    "+7",
+    " 5",
+    "5 ",
+    "12\n",
+    "\n12",
+    "5.5",
+    "5.",
+    ".5",
+    "+.5e-3",
+    "1e3",
+    "1E+3",
+    "1e400",
+    "-1e400",
+]
 _TEXTS += [
     "1e-400",
     "1e999999999",
@@ -410,8 +557,20 @@ _TEXTS += [
     "0" * 300 + "7",
     "9" * 5000,
 ]
-_TEXTS += ["0." + "0" * 320 + "1", "4.9406564584124654e-324", "2.4703282292062327e-324", "1.7976931348623159e308"]
-_TEXTS += ["9223372036854775807", "9223372036854775808", "-9223372036854775808", "-9223372036854775809", "127", "128"]
+_TEXTS += [
+    "0." + "0" * 320 + "1",
+    "4.9406564584124654e-324",
+    "2.4703282292062327e-324",
+    "1.7976931348623159e308",
+]
+_TEXTS += [
+    "9223372036854775807",
+    "9223372036854775808",
+    "-9223372036854775808",
+    "-9223372036854775809",
+    "127",
+    "128",
+]
 _TEXTS += [
     "2020-02-29",
     "2019-02-29",
@@ -422,9 +581,31 @@ _TEXTS += [
     "2020-00-10",
     "2020-01-00",
 ]
-_TEXTS += ["0000-01-01", "0001-01-01", "9999-12-31", "2020-02-29\n", "2020-02-29 23:59:59", "2020-02-29T00:00:00.1"]
-_TEXTS += ["2020-02-30 00:00:00", "2020-02-29 24:00:00", "2020-02-29 23:59:60", "1969-12-31 23:59:59.999999"]
-_TEXTS += ["2020-02-29 01:02:03.123456789", "9999-12-31 23:59:59.999999", "", "abc", "inf", "NaN", "0x10", "1_0", "٣"]
+_TEXTS += [
+    "0000-01-01",
+    "0001-01-01",
+    "9999-12-31",
+    "2020-02-29\n",
+    "2020-02-29 23:59:59",
+    "2020-02-29T00:00:00.1",
+]
+_TEXTS += [
+    "2020-02-30 00:00:00",
+    "2020-02-29 24:00:00",
+    "2020-02-29 23:59:60",
+    "1969-12-31 23:59:59.999999",
+]
+_TEXTS += [
+    "2020-02-29 01:02:03.123456789",
+    "9999-12-31 23:59:59.999999",
+    "",
+    "abc",
+    "inf",
+    "NaN",
+    "0x10",
+    "1_0",
+    "٣",
+]
 
 
 def test_texts_are_parsed_as_elsewhere_and_fail_on_no_cell(stored):
@@ -442,10 +623,14 @@ def test_texts_are_parsed_as_elsewhere_and_fail_on_no_cell(stored):
 
 
 def _collations(table, backend):
-    """The collation of texts from every origin: a column, a literal, a label, a cast, a public table, a function."""
+    """The collation of texts from every origin: a column, a literal, a label, a
+    cast, a public table, a function.
+    """
     from dpframe.engine.backends.postgres.compiler import PostgresTotalCompiler
 
-    frame = dp.protect(table, unit="u").join({"s": ["a", "b"], "brought": ["x", "y"]}, on="s", how="left")
+    frame = dp.protect(table, unit="u").join(
+        {"s": ["a", "b"], "brought": ["x", "y"]}, on="s", how="left"
+    )
     frame = frame.with_columns(
         literal=dp.when(c("x") > 0).then(dp.lit("p")).otherwise("q"),
         written=c("x").cast("str"),
@@ -464,10 +649,22 @@ def _collations(table, backend):
 
 def test_texts_are_compared_by_their_bytes_whatever_the_collation(made, backend):
     table = made(
-        'u int, s text COLLATE "C.utf8", k char(3), n name, x int', "(1, 'a', 'a', 'a', 1), (2, 'B', 'B', 'B', 2)"
+        'u int, s text COLLATE "C.utf8", k char(3), n name, x int',
+        "(1, 'a', 'a', 'a', 1), (2, 'B', 'B', 'B', 2)",
     )
     collations = _collations(table, backend)
-    assert set(collations) >= {"s", "k", "n", "brought", "literal", "written", "upper", "head", "day", "label"}
+    assert set(collations) >= {
+        "s",
+        "k",
+        "n",
+        "brought",
+        "literal",
+        "written",
+        "upper",
+        "head",
+        "day",
+        "label",
+    }
     assert set(collations.values()) == {'"C"'}
 
 
@@ -490,22 +687,40 @@ def test_a_text_as_an_unsigned_number_of_64_bits_is_refused_before_the_charge(ma
 
 
 def test_the_last_microsecond_of_a_day_is_of_that_day(made):
-    """To multiply an interval, PostgreSQL converts the number to a float, which does not hold these microseconds."""
-    table = made("u int, t timestamp", "(1, '9999-12-31 23:59:59.999999'), (2, '0001-01-01 00:00:00.000001')")
+    """To multiply an interval, PostgreSQL converts the number to a float, which
+    does not hold these microseconds.
+    """
+    table = made(
+        "u int, t timestamp", "(1, '9999-12-31 23:59:59.999999'), (2, '0001-01-01 00:00:00.000001')"
+    )
     parts = [
-        getattr(c("t").dt, part)() for part in ("year", "month", "day", "weekday", "ordinal_day", "hour", "minute")
+        getattr(c("t").dt, part)()
+        for part in ("year", "month", "day", "weekday", "ordinal_day", "hour", "minute")
     ]
-    assert values(table, *parts) == [[9999, 1], [12, 1], [31, 1], [5, 1], [365, 1], [23, 0], [59, 0]]
+    assert values(table, *parts) == [
+        [9999, 1],
+        [12, 1],
+        [31, 1],
+        [5, 1],
+        [365, 1],
+        [23, 0],
+        [59, 0],
+    ]
 
 
 def test_texts_that_another_type_takes_for_one_are_told_apart_or_are_one(made):
     """Blanks at the end of a char(n) do not belong to its text."""
     table = made(
-        "u int, k char(3), s text", "(1, 'a', 'a'), (2, 'a ', 'a '), (3, 'A', 'A'), (4, 'é', 'é'), (5, 'é', 'é')"
+        "u int, k char(3), s text",
+        "(1, 'a', 'a'), (2, 'a ', 'a '), (3, 'A', 'A'), (4, 'é', 'é'), (5, 'é', 'é')",
     )
     frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1e6))
-    assert answered(frame.group_by("k", keys=["a", "A", "é"], max_groups=1).count_units()) == [[2, 1, 2]]
-    assert answered(frame.group_by("s", keys=["a", "a ", "A"], max_groups=1).count_units()) == [[1, 1, 1]]
+    assert answered(frame.group_by("k", keys=["a", "A", "é"], max_groups=1).count_units()) == [
+        [2, 1, 2]
+    ]
+    assert answered(frame.group_by("s", keys=["a", "a ", "A"], max_groups=1).count_units()) == [
+        [1, 1, 1]
+    ]
     assert answered(frame.filter(c("s") == "a").count(max_rows=1)) == [[1]]
 
 
@@ -520,9 +735,13 @@ def test_a_text_that_postgresql_cannot_hold_is_refused_before_the_charge(made):
 @pytest.mark.parametrize(
     "asked",
     [
-        lambda f: f.join({"s": ["a\0b", "a"], "k": [1, 2]}, on="s").sum("k", bounds=(0, 9), max_rows=1),
+        lambda f: f.join({"s": ["a\0b", "a"], "k": [1, 2]}, on="s").sum(
+            "k", bounds=(0, 9), max_rows=1
+        ),
         lambda f: f.join({"s": ["b", "a"], "k": ["\0", "c"]}, on="s").n_unique("k", max_rows=1),
-        lambda f: f.group_by("s", "x", keys=[("a\0b", 1), ("a", 2)], max_groups=1, max_rows_per_group=1).count(),
+        lambda f: f.group_by(
+            "s", "x", keys=[("a\0b", 1), ("a", 2)], max_groups=1, max_rows_per_group=1
+        ).count(),
         lambda f: f.mode("s", keys=["a", "a\0b"], max_rows=1),
     ],
 )
@@ -536,13 +755,19 @@ def test_a_public_text_that_postgresql_cannot_hold_is_refused_before_the_charge(
 
 
 def test_a_text_as_long_as_postgresql_has_them_fails_in_no_function(made, backend):
-    """Regular expressions and capital letters need four bytes for each letter, and fail for texts beyond 256 MiB."""
+    """Regular expressions and capital letters need four bytes for each letter, and
+    fail for texts beyond 256 MiB.
+    """
     table = made("u int, s text", "")
-    backend.raw_sql(f"INSERT INTO {table.get_name()} VALUES (1, repeat('a', 300000000)), (2, 'a'), (3, '5')").close()
+    backend.raw_sql(
+        f"INSERT INTO {table.get_name()} VALUES (1, repeat('a', 300000000)), (2, 'a'), (3, '5')"
+    ).close()
     frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1e6))
     assert answered(frame.count("s", max_rows=1)) == [[2 * 2**20]]
     assert answered(frame.filter(c("s").str.to_uppercase() == "A").count(max_rows=1)) == [[1]]
-    assert answered(frame.with_columns(x=c("s").cast("int64")).sum("x", bounds=(0, 9), max_rows=1)) == [[5 * 2**20]]
+    assert answered(
+        frame.with_columns(x=c("s").cast("int64")).sum("x", bounds=(0, 9), max_rows=1)
+    ) == [[5 * 2**20]]
 
 
 def test_texts_are_read_whatever_the_encoding_of_the_connection(made, postgres_server):
@@ -568,17 +793,24 @@ def test_a_database_in_another_encoding_is_refused(backend, postgres_server):
 
 
 def test_the_steps_of_the_user_mean_what_they_meant(made, backend):
-    """The user's own steps before dp.protect keep their meaning: their sums overflow as PostgreSQL's do."""
+    """The user's own steps before dp.protect keep their meaning:
+    their sums overflow as PostgreSQL's do.
+    """
     table = made("u int, x float8", "(1, 1e200), (2, 1.0)")
     theirs = table.filter(table.x < 10).mutate(y=table.x * 2).order_by("u").limit(1)
-    assert answered(dp.protect(theirs, unit="u").sum("y", bounds=(0, 9), max_rows=1))[0][0] == 2 * 2**20 * 2**20
+    assert (
+        answered(dp.protect(theirs, unit="u").sum("y", bounds=(0, 9), max_rows=1))[0][0]
+        == 2 * 2**20 * 2**20
+    )
     brought = table.join(ibis.memtable({"u": [1], "z": [5]}), "u")
-    assert answered(dp.protect(brought, unit="u").sum("z", bounds=(0, 9), max_rows=1)) == [[5 * 2**20]]
+    assert answered(dp.protect(brought, unit="u").sum("z", bounds=(0, 9), max_rows=1)) == [
+        [5 * 2**20]
+    ]
     budget = dp.Budget(epsilon=1)
     with pytest.raises(EngineError):
-        dp.protect(table.mutate(y=table.x * table.x), unit="u", budget=budget).count("y", max_rows=1).release(
-            epsilon=0.5
-        )
+        dp.protect(table.mutate(y=table.x * table.x), unit="u", budget=budget).count(
+            "y", max_rows=1
+        ).release(epsilon=0.5)
 
 
 def test_only_totals_are_fetched(stored, monkeypatch):
@@ -586,13 +818,22 @@ def test_only_totals_are_fetched(stored, monkeypatch):
     from dpframe.engine.backends.postgres import dialect as server
 
     fetched, fetch = [], server.fetch_rows
-    monkeypatch.setattr(server, "fetch_rows", lambda *given: fetched.append(fetch(*given)) or fetched[-1])
+    monkeypatch.setattr(
+        server, "fetch_rows", lambda *given: fetched.append(fetch(*given)) or fetched[-1]
+    )
     frame = pl.DataFrame(
-        {"u": [i % 40 for i in range(1000)], "g": [f"g{i % 5}" for i in range(1000)], "x": [0.5] * 1000}
+        {
+            "u": [i % 40 for i in range(1000)],
+            "g": [f"g{i % 5}" for i in range(1000)],
+            "x": [0.5] * 1000,
+        }
     )
     private = dp.protect(stored(frame), unit="u", budget=dp.Budget(epsilon=1e6, delta=0.1))
     query = private.group_by("g", max_groups=2, max_rows_per_group=3).agg(
-        n=dp.count(), s=dp.sum("x", bounds=(0, 1)), d=dp.n_unique("x"), q=dp.median("x", bounds=(0, 1))
+        n=dp.count(),
+        s=dp.sum("x", bounds=(0, 1)),
+        d=dp.n_unique("x"),
+        q=dp.median("x", bounds=(0, 1)),
     )
     rooms.validate(query._question)
     assert sum(map(len, fetched)) == 0
@@ -604,7 +845,12 @@ def test_only_totals_are_fetched(stored, monkeypatch):
 def test_what_nobody_has_shown_to_be_total_is_refused(made):
     table = nw.from_native(made("u int, x float8", "(1, 1.0)"))
     backend = backend_of(table)
-    for odd in (nw.col("x").exp(), nw.col("x").sum(), nw.col("x").std(ddof=1), nw.col("x").round(2)):
+    for odd in (
+        nw.col("x").exp(),
+        nw.col("x").sum(),
+        nw.col("x").std(ddof=1),
+        nw.col("x").round(2),
+    ):
         with pytest.raises(UnsupportedOperation):
             backend.planned([table.select(odd.alias("y"))])
 
@@ -622,7 +868,9 @@ def test_a_database_that_fails_where_numbers_overflow_is_refused(made, monkeypat
 
 
 def test_a_probe_that_fails_says_so(monkeypatch):
-    """The error was taken for a result: all texts of PostgreSQL were refused for their collation."""
+    """The error was taken for a result: all texts of PostgreSQL
+    were refused for their collation.
+    """
     pytest.importorskip("duckdb")
     from dpframe.engine.backends import ibis_checks
 
@@ -679,12 +927,16 @@ _OTHERWISE = {
     "name",
     [
         "found real",
-        *(pytest.param(n, marks=pytest.mark.long) for n in ("casts", "texts of values", "times cast", "days")),
+        *(
+            pytest.param(n, marks=pytest.mark.long)
+            for n in ("casts", "texts of values", "times cast", "days")
+        ),
     ],
 )
 def test_settings_of_the_session_have_no_say(postgres_server, name):
     with connected(postgres_server) as backend:
-        table = stores(backend)(TABLE)  # before: with quote_all_identifiers, Ibis does not know the type "date"
+        # before: with quote_all_identifiers, Ibis does not know the type "date"
+        table = stores(backend)(TABLE)
         for setting, value in _OTHERWISE.items():
             backend.con.execute(f"SET {setting} TO '{value}'")
         backend.con.commit()
@@ -692,9 +944,13 @@ def test_settings_of_the_session_have_no_say(postgres_server, name):
 
 
 def test_no_time_limit_of_the_session_ends_a_query_after_the_charge(postgres_server):
-    """The table takes longer than the limit, and longer with more rows. Before the charge no row of it is computed."""
+    """The table takes longer than the limit, and longer with more rows.
+    Before the charge no row of it is computed.
+    """
     with connected(postgres_server) as backend:
-        backend.con.execute("CREATE TEMPORARY VIEW slow AS SELECT 1 AS u, 2.0::float8 AS x FROM pg_sleep(4)")
+        backend.con.execute(
+            "CREATE TEMPORARY VIEW slow AS SELECT 1 AS u, 2.0::float8 AS x FROM pg_sleep(4)"
+        )
         backend.con.commit()
         query = dp.protect(backend.table("slow"), unit="u", budget=dp.Budget(epsilon=1)).sum(
             "x", bounds=(0, 3), max_rows=1
@@ -711,7 +967,9 @@ def test_no_time_limit_of_the_session_ends_a_query_after_the_charge(postgres_ser
 @pytest.mark.parametrize("cell", [3, -1, 2**62])
 def test_an_oid_beside_whole_numbers_fails_on_no_cell(made, cell):
     table = made("u BIGINT, v OID, i BIGINT", f"(1, 5, 2), (2, 7, {cell})")
-    frame = dp.protect(table, unit="u").with_columns(z=dp.when(c("i") > 2).then(c("i")).otherwise(c("v")))
+    frame = dp.protect(table, unit="u").with_columns(
+        z=dp.when(c("i") > 2).then(c("i")).otherwise(c("v"))
+    )
     expected = [[2 if cell == -1 else 1 + (cell == 3)]]
     assert answered(frame.filter(c("v") > c("i")).count(max_rows=1)) == expected
     answered(frame.sum("z", bounds=(0, 10), max_rows=1))
@@ -723,7 +981,9 @@ def test_a_sum_of_the_users_own_is_a_decimal_and_fails_on_no_cell(made, cell):
     rows = made("u BIGINT, i BIGINT", f"(1, {cell}), (1, {cell}), (2, 1)")
     frame = dp.protect(rows.group_by("u").agg(z=rows.i.sum()), unit="u")
     counted = frame.with_columns(w=c("z") // 7, q=c("z") * c("z"))
-    assert answered(counted.filter(~c("z").is_null()).count(max_rows=1)) == [[2 if cell == 3 else 1]]
+    assert answered(counted.filter(~c("z").is_null()).count(max_rows=1)) == [
+        [2 if cell == 3 else 1]
+    ]
     answered(counted.agg(a=dp.sum("w", bounds=(0, 9)), b=dp.sum("q", bounds=(0, 9)), max_rows=1))
     answered(frame.group_by("z", max_groups=1, max_rows_per_group=1).agg(n=dp.count()))
     answered(frame.per_unit(m=dp.mean("z"), s=dp.sum("z")).sum("s", bounds=(0, 9)))
@@ -748,11 +1008,15 @@ def test_a_float_of_the_users_own_that_is_a_decimal_fails_on_no_cell(made):
 
 
 def test_units_are_in_as_many_parts_as_they_may_be(made):
-    """Each of 60 units has rows in three groups, and is kept in one of them: by a hash that PostgreSQL computes."""
+    """Each of 60 units has rows in three groups, and is kept in one of them:
+    by a hash that PostgreSQL computes.
+    """
     table = made("u bigint, g text", ", ".join(f"({u}, '{g}')" for u in range(60) for g in "abc"))
     frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=9.0))
     parts = frame.partition("g", ["a", "b", "c"], max_groups=1)
-    units = [int(rooms.totals(part.count_units()._question, 1).values[0][0]) for part in parts.values()]
+    units = [
+        int(rooms.totals(part.count_units()._question, 1).values[0][0]) for part in parts.values()
+    ]
     assert sum(units) == 60
     assert min(units) > 0
     assert all(part.count_units().release(epsilon=1.0).cost.epsilon == 1 for part in parts.values())

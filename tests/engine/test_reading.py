@@ -21,7 +21,9 @@ NUMBER = 8675309
 
 
 class _Reads:
-    """A lazy table that records when it is read, and whether the budget had been charged by then."""
+    """A lazy table that records when it is read, and whether the
+    budget had been charged by then.
+    """
 
     def __init__(self, frame, budget):
         self.spent_at_reads = []
@@ -56,8 +58,14 @@ def reads(frame):
 @pytest.mark.filterwarnings("ignore:With .* rows in a group")  # so few are assumed
 @pytest.mark.filterwarnings("ignore:The released table is empty")  # there are few units
 def test_rows_are_read_once_and_after_the_charge(reads):
-    private = dp.protect(reads.table(), unit="u", budget=reads.budget).filter(dp.col("i") > 0).clip("x", 0, 5)
-    query = private.group_by("city", max_groups=1, max_rows_per_group=1).agg(n=dp.count(), m=dp.mean("x"))
+    private = (
+        dp.protect(reads.table(), unit="u", budget=reads.budget)
+        .filter(dp.col("i") > 0)
+        .clip("x", 0, 5)
+    )
+    query = private.group_by("city", max_groups=1, max_rows_per_group=1).agg(
+        n=dp.count(), m=dp.mean("x")
+    )
     str(query.explain()), repr(query), repr(private), private._repr_html_(), query._repr_html_()
     query.accuracy(epsilon=1, delta=1e-6, assume_rows=5)
     engine.validate(query._question)
@@ -99,7 +107,11 @@ def test_a_refusal_reads_nothing_and_spends_nothing(reads, ask):
         ask(dp.protect(reads.table(), unit="u", budget=reads.budget))
     assert CANARY not in str(caught.value)
     assert reads.spent_at_reads == []
-    assert (reads.budget.spent.epsilon, reads.budget.spent.delta, len(reads.budget.history())) == (0, 0, 0)
+    assert (reads.budget.spent.epsilon, reads.budget.spent.delta, len(reads.budget.history())) == (
+        0,
+        0,
+        0,
+    )
     # and the budget is not bricked
     dp.protect(reads.table(), unit="u", budget=reads.budget).count_units().release(epsilon=1)
 
@@ -129,7 +141,9 @@ def test_an_engine_that_fails_says_nothing(kind, frame, monkeypatch, capfd):
     assert budget.spent.epsilon == 0  # it failed on the table without rows already
 
 
-@pytest.mark.parametrize("panic", [pl.exceptions.PanicException, pl.exceptions.ComputeError, MemoryError])
+@pytest.mark.parametrize(
+    "panic", [pl.exceptions.PanicException, pl.exceptions.ComputeError, MemoryError]
+)
 def test_a_failure_that_only_rows_cause_costs_budget_and_says_nothing(frame, panic):
     budget = dp.Budget(epsilon=1)
 
@@ -140,7 +154,9 @@ def test_a_failure_that_only_rows_cause_costs_budget_and_says_nothing(frame, pan
 
     lazy = frame.lazy().with_columns(pl.col("x").map_batches(fail, return_dtype=pl.Float64))
     with pytest.raises(EngineError) as caught:
-        dp.protect(lazy, unit="u", budget=budget).sum("x", bounds=(0, 5), max_rows=2).release(epsilon=0.5)
+        dp.protect(lazy, unit="u", budget=budget).sum("x", bounds=(0, 5), max_rows=2).release(
+            epsilon=0.5
+        )
     assert CANARY not in str(caught.value)
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
     assert budget.spent.epsilon == 0.5
@@ -167,23 +183,50 @@ def test_nothing_that_prints_shows_a_cell(kind, frame, caplog, capfd, recwarn):
     out = query.release(epsilon=0.01, delta=1e-9)  # so little that no key passes
     shown = [
         repr(o)
-        for o in (private, groups, query, budget, out, out.noise, query._question.step, query._question.step.table)
+        for o in (
+            private,
+            groups,
+            query,
+            budget,
+            out,
+            out.noise,
+            query._question.step,
+            query._question.step.table,
+        )
     ]
-    shown += [str(query.explain()), query._repr_html_(), private._repr_html_(), out.report(), out._repr_html_()]
+    shown += [
+        str(query.explain()),
+        query._repr_html_(),
+        private._repr_html_(),
+        out.report(),
+        out._repr_html_(),
+    ]
     shown += [repr(engine.totals(query._question, 1)), repr(private._step), repr(budget.history())]
     shown += [repr(dp.protect(bring(frame, kind), unit="u")._step.data)]
-    for name, wrong in {"filter": dp.col("city") > 3, "sum": "city", "clip": "city", "cast": {"city": bytes}}.items():
+    for name, wrong in {
+        "filter": dp.col("city") > 3,
+        "sum": "city",
+        "clip": "city",
+        "cast": {"city": bytes},
+    }.items():
         with pytest.raises(DpFrameError) as caught:
             getattr(private, name)(wrong)
         shown.append(str(caught.value))
-    everything = "\n".join([*shown, caplog.text, *capfd.readouterr(), *(str(w.message) for w in recwarn)])
+    everything = "\n".join(
+        [*shown, caplog.text, *capfd.readouterr(), *(str(w.message) for w in recwarn)]
+    )
     assert CANARY not in everything
     assert str(NUMBER) not in everything
 
 
 def test_what_holds_rows_cannot_be_pickled(kind, frame):
     private = dp.protect(bring(frame, kind), unit="u", budget=dp.Budget(epsilon=1))
-    for held in (private, private.group_by("city", max_groups=1), private.count_units(), private._step.data):
+    for held in (
+        private,
+        private.group_by("city", max_groups=1),
+        private.count_units(),
+        private._step.data,
+    ):
         with pytest.raises(DpFrameError):
             pickle.dumps(held)
     released = private.count_units().release(epsilon=1)
@@ -201,7 +244,9 @@ def test_listed_rows_and_types_do_not_depend_on_the_data(kind, frame):
         private = dp.protect(bring(rows, kind), unit="u", budget=dp.Budget(epsilon=10))
         query = private.group_by("city", "i", keys=keys, max_groups=1, max_rows_per_group=1)
         made.append(
-            query.agg(n=dp.count(), s=dp.sum("x", bounds=(0, 5)), m=dp.mean("x", bounds=(0, 5))).release(epsilon=1)
+            query.agg(
+                n=dp.count(), s=dp.sum("x", bounds=(0, 5)), m=dp.mean("x", bounds=(0, 5))
+            ).release(epsilon=1)
         )
     tables = [out.to_polars() for out in made]
     assert all(t.select("city", "i").equals(tables[0].select("city", "i")) for t in tables)
@@ -217,7 +262,12 @@ def test_found_keys_come_sorted(kind):
     frame = pl.DataFrame({"u": units, "k": [["b", "ä", "a", "", "B", "aa"][i % 6] for i in units]})
     for rows in (frame, frame.reverse(), frame.sample(fraction=1, shuffle=True)):
         private = dp.protect(bring(rows, kind), unit="u", budget=dp.Budget(epsilon=10, delta=1e-3))
-        out = private.group_by("k", max_groups=1).count_units().release(epsilon=5, delta=1e-3).to_polars()
+        out = (
+            private.group_by("k", max_groups=1)
+            .count_units()
+            .release(epsilon=5, delta=1e-3)
+            .to_polars()
+        )
         assert out["k"].to_list() == ["", "B", "a", "aa", "b", "ä"]
         assert out.columns == ["k", "count_units"]
 
@@ -231,7 +281,9 @@ def test_a_rare_key_does_not_appear():
 
 
 def test_an_empty_table_is_released(kind, frame):
-    private = dp.protect(bring(frame.head(0), kind), unit="u", budget=dp.Budget(epsilon=100, delta=1e-6))
+    private = dp.protect(
+        bring(frame.head(0), kind), unit="u", budget=dp.Budget(epsilon=100, delta=1e-6)
+    )
     assert abs(private.count(max_rows=1).release(epsilon=50).value) < 5
     with pytest.warns(DpFrameWarning, match="The released table is empty"):
         out = private.group_by("city", max_groups=1).count_units().release(epsilon=1, delta=1e-7)

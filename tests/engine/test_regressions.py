@@ -1,4 +1,6 @@
-"""Tests of repaired defects: neighbours differ in one unit only, and no cell makes a question fail."""
+"""Tests of repaired defects: neighbours differ in one unit only, and
+no cell makes a question fail.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,8 @@ def test_a_value_that_its_bounds_let_pass_is_not_lost_in_a_cast():
 def test_bounds_of_mixed_arithmetic_are_those_of_floats():
     def ask(a):
         frame = pl.DataFrame(
-            {"a": [a], "b": [float(2**53)], "c": [a != 0]}, {"a": pl.Int64, "b": pl.Float64, "c": bool}
+            {"a": [a], "b": [float(2**53)], "c": [a != 0]},
+            {"a": pl.Int64, "b": pl.Float64, "c": bool},
         )
         frame = dp.protect(frame, unit=dp.Rows(1), neighbors="replace").fill_null({"a": 0, "b": 0})
         frame = frame.clip("a", 2**53 + 1, 2**54).clip("b", 0, 2**53)
@@ -139,20 +142,28 @@ _LATE = pl.Series([FAR], dtype=pl.Int64)
     ],
 )
 def test_row_operations_on_dates_are_total(column, made):
-    frame = dp.protect(pl.DataFrame({"u": [1], "d": column}), unit="u").with_columns(y=made(dp.col("d")))
+    frame = dp.protect(pl.DataFrame({"u": [1], "d": column}), unit="u").with_columns(
+        y=made(dp.col("d"))
+    )
     assert not _fails_only_on_data(frame.count("y", max_rows=1))
 
 
 @pytest.mark.parametrize("dtype", [pl.UInt64, pl.Int128])
 def test_a_mean_of_large_integers_is_total(dtype):
     if dtype == pl.Int128 and not on_polars._wide_are_apart():
-        pytest.skip("this version of Polars does not tell all such numbers apart, and the column is refused")
+        pytest.skip(
+            "this version of Polars does not tell all such numbers apart, and the column is refused"
+        )
     frame = pl.DataFrame({"u": [1], "x": pl.Series([2**63 + 5], dtype=dtype)})
-    assert not _fails_only_on_data(dp.protect(frame, unit="u").mean("x", bounds=(2**63 + 2, 2**63 + 10), max_rows=2))
+    assert not _fails_only_on_data(
+        dp.protect(frame, unit="u").mean("x", bounds=(2**63 + 2, 2**63 + 10), max_rows=2)
+    )
 
 
 def test_text_that_is_no_unicode_is_missing():
-    frame = pd.DataFrame({"u": [1, 2], "k": pd.Series(["a", "\ud800"], dtype=pd.StringDtype("python"))})
+    frame = pd.DataFrame(
+        {"u": [1, 2], "k": pd.Series(["a", "\ud800"], dtype=pd.StringDtype("python"))}
+    )
     query = dp.protect(frame, unit="u").group_by("k", keys=["a"], max_groups=1).count_units()
     assert not _fails_only_on_data(query)
 
@@ -161,7 +172,12 @@ def test_text_that_is_no_unicode_is_missing():
 
 
 def test_decimals_identify_units():
-    ids = [Decimal("1.5"), Decimal("1.5"), Decimal("9007199254740993.25"), Decimal("9007199254740993.50")]
+    ids = [
+        Decimal("1.5"),
+        Decimal("1.5"),
+        Decimal("9007199254740993.25"),
+        Decimal("9007199254740993.50"),
+    ]
     assert answer(dp.protect(pl.DataFrame({"u": ids}), unit="u").count_units()) == [{(): 3}]
 
 
@@ -172,12 +188,19 @@ def test_numbers_that_are_equal_are_one_unit_also_as_objects():
 
 def test_categories_are_filled_with_something_new():
     frame = pl.DataFrame({"u": [1, 2], "k": pl.Series(["a", None], dtype=pl.Enum(["a", "b"]))})
-    query = dp.protect(frame, unit="u").fill_null("k", "other").group_by("k", max_groups=1).count_units()
+    query = (
+        dp.protect(frame, unit="u")
+        .fill_null("k", "other")
+        .group_by("k", max_groups=1)
+        .count_units()
+    )
     assert answer(query) == [{("a",): 1, ("b",): 0, ("other",): 1}]
 
 
 def test_a_listed_key_that_an_enum_cannot_hold_is_refused_where_it_is_typed():
-    frame = dp.protect(pl.DataFrame({"u": [1], "k": pl.Series(["a"], dtype=pl.Enum(["a", "b"]))}), unit="u")
+    frame = dp.protect(
+        pl.DataFrame({"u": [1], "k": pl.Series(["a"], dtype=pl.Enum(["a", "b"]))}), unit="u"
+    )
     with pytest.raises(DpFrameError, match="'k'") as caught:
         frame.group_by("k", keys=["a", "z"], max_groups=1).count_units()
     assert not isinstance(caught.value, EngineError)
@@ -192,12 +215,16 @@ def test_none_may_be_the_only_key_of_one_of_two_columns(column):
 
 def test_keys_from_an_iterator_are_read_once():
     frame = dp.protect(pl.DataFrame({"u": [1], "k": ["a"]}), unit="u")
-    assert answer(frame.group_by("k", keys=iter(["a"]), max_groups=1).count_units()) == [{("a",): 1}]
+    assert answer(frame.group_by("k", keys=iter(["a"]), max_groups=1).count_units()) == [
+        {("a",): 1}
+    ]
 
 
 def test_a_time_in_the_hour_that_summer_skips_is_refused_where_it_is_typed():
     times = (
-        pl.Series([dt.datetime(2020, 3, 29, 1, 30)]).dt.replace_time_zone("UTC").dt.convert_time_zone("Europe/Berlin")
+        pl.Series([dt.datetime(2020, 3, 29, 1, 30)])
+        .dt.replace_time_zone("UTC")
+        .dt.convert_time_zone("Europe/Berlin")
     )
     frame = dp.protect(pl.DataFrame({"u": [1], "k": times}), unit="u")
     skipped = dt.datetime(2020, 3, 29, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"))
@@ -231,25 +258,41 @@ def test_a_paid_crosstab_can_always_be_read(lift):
 
     def cross(**options):
         budget = dp.Budget(epsilon=1000)
-        return dp.protect(lift(frame), unit="u", budget=budget).crosstab("a", "b", max_rows=1, **options).release(100)
+        return (
+            dp.protect(lift(frame), unit="u", budget=budget)
+            .crosstab("a", "b", max_rows=1, **options)
+            .release(100)
+        )
 
-    assert cross(keys={"a": ["x"], "b": ["a", "b"]}).table.shape[0] == 1  # a label that is the name of the index
-    assert cross(keys={"a": ["x"], "b": ["null", None]}).table.shape[0] == 1  # two labels that look alike
-    assert cross(keys=[("x", "a"), ("y", "b")], margins=True).table.shape[0] == 3  # margins of a few combinations
+    # a label that is the name of the index
+    assert cross(keys={"a": ["x"], "b": ["a", "b"]}).table.shape[0] == 1
+    # two labels that look alike
+    assert cross(keys={"a": ["x"], "b": ["null", None]}).table.shape[0] == 1
+    # margins of a few combinations
+    assert cross(keys=[("x", "a"), ("y", "b")], margins=True).table.shape[0] == 3
     margins = cross(keys={"a": ["x"], "b": ["a", "All"]}, margins=True).table
-    assert list(margins.columns).count("All") != 1 or margins.shape[1] == (3 if lift is pl.DataFrame.to_pandas else 4)
+    assert list(margins.columns).count("All") != 1 or margins.shape[1] == (
+        3 if lift is pl.DataFrame.to_pandas else 4
+    )
 
 
 def test_a_quotient_by_a_constant_is_that_of_floats_and_no_product():
     frame = dp.protect(pl.DataFrame({"x": [100, 7, 0]}), unit=dp.Rows(1))
     for by, low in ((7, 100 / 7), (1e200, 7 / 1e200), (5e-324, 0.0)):
-        query = frame.with_columns(y=dp.col("x") / by).with_columns(same=dp.col("y") == low).filter(dp.col("same"))
+        query = (
+            frame.with_columns(y=dp.col("x") / by)
+            .with_columns(same=dp.col("y") == low)
+            .filter(dp.col("same"))
+        )
         assert engine.totals(query.agg(n=dp.count())._question, 1).values[0][0] == 1
 
 
 def test_times_finer_than_a_literal_do_not_equal_it():
     table = pl.DataFrame(
-        {"t": pl.Series([0, 1, 1000]).cast(pl.Datetime("ns")), "d": pl.Series([0, 1, 1000]).cast(pl.Duration("ns"))}
+        {
+            "t": pl.Series([0, 1, 1000]).cast(pl.Datetime("ns")),
+            "d": pl.Series([0, 1, 1000]).cast(pl.Duration("ns")),
+        }
     )
     frame = dp.protect(table, unit=dp.Rows(1))
     for condition in (
@@ -258,12 +301,17 @@ def test_times_finer_than_a_literal_do_not_equal_it():
         dp.col("d") == dt.timedelta(0),
         dp.col("d").is_in([dt.timedelta(0)]),
     ):
-        assert engine.totals(frame.filter(condition).agg(n=dp.count())._question, 1).values[0][0] == 1
+        assert (
+            engine.totals(frame.filter(condition).agg(n=dp.count())._question, 1).values[0][0] == 1
+        )
 
 
 def test_text_as_a_number_of_32_bits_is_rounded_to_them():
     frame = dp.protect(pl.DataFrame({"s": ["0.1", "1e39"]}), unit=dp.Rows(1)).cast("s", "float32")
-    assert engine.totals(frame.filter(dp.col("s") == 0.1).agg(n=dp.count())._question, 1).values[0][0] == 0
+    assert (
+        engine.totals(frame.filter(dp.col("s") == 0.1).agg(n=dp.count())._question, 1).values[0][0]
+        == 0
+    )
 
 
 def test_a_branch_that_cannot_be_read_is_no_null():

@@ -1,4 +1,6 @@
-"""Spark: the release runs the queries that were checked before the charge, and builds no expression anew."""
+"""Spark: the release runs the queries that were checked before the charge,
+and builds no expression anew.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,15 @@ from questions import QUESTIONS, TABLE, exact, expected, protected
 pytestmark = pytest.mark.xdist_group("spark")
 _AT_LENGTH = [
     pytest.param(name, marks=pytest.mark.long)
-    for name in ("ranks", "description", "concat", "features", "found", "distinct in all", "second moments of people")
+    for name in (
+        "ranks",
+        "description",
+        "concat",
+        "features",
+        "found",
+        "distinct in all",
+        "second moments of people",
+    )
 ]
 
 
@@ -26,11 +36,15 @@ def table(spark_session):
 
 @pytest.mark.parametrize("name", ["public left", *_AT_LENGTH])
 def test_what_was_checked_is_what_runs(table, name, monkeypatch):
-    """With the salt of the release, and with the tables in place of those without rows: the totals are Polars'."""
+    """With the salt of the release, and with the tables in place of those
+    without rows: the totals are Polars'.
+    """
     query, right, made = QUESTIONS[name](protected(table)), expected(name), []
     module = importlib.import_module("dpframe.engine.totals")
     compiled = module.compiled
-    monkeypatch.setattr(module, "compiled", lambda *a, **named: made.append(named) or compiled(*a, **named))
+    monkeypatch.setattr(
+        module, "compiled", lambda *a, **named: made.append(named) or compiled(*a, **named)
+    )
     rooms.validate(query._question)
     assert exact(query) == right
     assert made
@@ -38,7 +52,9 @@ def test_what_was_checked_is_what_runs(table, name, monkeypatch):
 
 
 def test_a_query_with_an_unknown_part_is_made_anew(table):
-    """A column of a table without rows is none of the table, and nobody said of an unknown table that it is public."""
+    """A column of a table without rows is none of the table, and nobody said of an
+    unknown table that it is public.
+    """
     data = BACKEND.adopt(table.select("u", "n"))
 
     def rows():

@@ -30,19 +30,26 @@ VALUES = [
 
 
 @pytest.mark.one_in(3)
-@pytest.mark.parametrize("edges", [[0, 10], [0, 1, 2.5, 5, 10], [-1.5, -0.0, 5], list(range(-200, 201))])
+@pytest.mark.parametrize(
+    "edges", [[0, 10], [0, 1, 2.5, 5, 10], [-1.5, -0.0, 5], list(range(-200, 201))]
+)
 @pytest.mark.parametrize("right", [True, False])
 @pytest.mark.parametrize("lowest", [True, False])
 def test_cut_is_that_of_pandas(kind, edges, right, lowest):
     rng = random.Random(1)
-    values = [*VALUES, *(rng.uniform(-3, 12) for _ in range(30)), *(float(rng.randint(-3, 12)) for _ in range(30))]
+    values = [
+        *VALUES,
+        *(rng.uniform(-3, 12) for _ in range(30)),
+        *(float(rng.randint(-3, 12)) for _ in range(30)),
+    ]
     labels = [f"bin {i}" for i in range(len(edges) - 1)]
     frame = bring(pl.DataFrame({"u": range(len(values)), "x": values}), kind)
     cut = dp.protect(frame, unit="u").cut("x", edges, labels, right=right, include_lowest=lowest)
     (counted,) = answer(cut.group_by("x", max_groups=1).count_units())
     if right:
         theirs = pd.cut(pd.Series(values), edges, labels=labels, right=True, include_lowest=lowest)
-        # pandas moves the lowest edge by a thousandth; a value in between is not in our interval, and none is here.
+        # pandas moves the lowest edge by a thousandth; a value in between is not in our interval,
+        # and none is here.
     else:
         theirs = pd.cut(pd.Series(values), edges, labels=labels, right=False)
         if lowest:

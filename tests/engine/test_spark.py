@@ -1,4 +1,6 @@
-"""Spark: the choice of groups does not depend on retries or partitions, and no job runs before the charge."""
+"""Spark: the choice of groups does not depend on retries or partitions, and
+no job runs before the charge.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ from questions import ABSENT, QUESTIONS, REFUSED, TABLE, exact, expected, protec
 pytestmark = pytest.mark.xdist_group("spark")
 _EACH_TIME = ["texts parsed", "all three", "zone"]
 _AT_LENGTH = [
-    pytest.param(n, marks=pytest.mark.long) for n in ("clip", "two", "moments", "ranks", "distinct", "public")
+    pytest.param(n, marks=pytest.mark.long)
+    for n in ("clip", "two", "moments", "ranks", "distinct", "public")
 ]
 
 
@@ -46,7 +49,9 @@ def test_what_is_refused_says_why(table, name):
 def test_the_lowest_hashes_without_those_that_tie_beyond(spark_session):
     """The rule rank("max") of narwhals: a tie at the border is dropped as a whole."""
     hashes = {1: [5, -3, 5, 9], 2: [7, 7, 7], 3: [-(2**63), 2**63 - 1], 4: [1, 2, 2, 2]}
-    table = pl.DataFrame([(u, h) for u, hs in hashes.items() for h in hs], schema=["u0", "h"], orient="row")
+    table = pl.DataFrame(
+        [(u, h) for u, hs in hashes.items() for h in hs], schema=["u0", "h"], orient="row"
+    )
     frame = nw.from_native(spark_session.createDataFrame(table.to_arrow()))
     engine = backend_of(frame)
     for most in (1, 2, 3):
@@ -57,21 +62,29 @@ def test_the_lowest_hashes_without_those_that_tie_beyond(spark_session):
 
 @pytest.mark.parametrize("names", ["n", pytest.param("ndmq", marks=pytest.mark.long)])
 def test_a_planner_does_not_look_through_columns_of_columns(table, names):
-    """A logarithm is ten columns, each of which reads others twice. Spark puts them in place of their names, to move
-    the filter of the keys to the rows, and to find out what the keys of the joins come from: then it does not end."""
+    """A logarithm is ten columns, each of which reads others twice. Spark puts them in place of
+    their names, to move the filter of the keys to the rows, and to find out what the keys of the
+    joins come from: then it does not end."""
 
     def asked(rows):
         groups = protected(rows).with_columns(y=dp.col("x").log().exp().round(0))
         limited = groups.group_by("y", keys=[1.0, 2.0], max_groups=2, max_rows_per_group=3)
         return limited.agg(**{name: aggregates[name] for name in names})
 
-    aggregates = {"n": dp.count(), "d": dp.n_unique("n"), "m": dp.mean("x", (-3, 10)), "q": dp.median("x", (-3, 10))}
+    aggregates = {
+        "n": dp.count(),
+        "d": dp.n_unique("n"),
+        "m": dp.mean("x", (-3, 10)),
+        "q": dp.median("x", (-3, 10)),
+    }
 
     assert exact(asked(table)) == exact(asked(TABLE))
 
 
 def test_hashes_that_share_their_upper_bits(spark_session):
-    """For each unit, hashes that share all bits, the upper bits or few bits, with the lowest and the highest hash."""
+    """For each unit, hashes that share all bits, the upper bits or few bits, with
+    the lowest and the highest hash.
+    """
     draw, made = np.random.default_rng(5), []
     for unit in range(120):
         bits, shift = [(1, 0), (3, 58), (5, 20), (6, 57), (63, 0)][unit % 5]
@@ -89,10 +102,29 @@ def test_hashes_that_share_their_upper_bits(spark_session):
 
 @pytest.mark.long
 def test_many_listed_keys(spark_session):
-    texts = ["", "it's", 'say "x"', "back\\slash", "\\n", "\n", "\0", "Düren", "🙂", "%", "${x}", *map(str, range(60))]
+    texts = [
+        "",
+        "it's",
+        'say "x"',
+        "back\\slash",
+        "\\n",
+        "\n",
+        "\0",
+        "Düren",
+        "🙂",
+        "%",
+        "${x}",
+        *map(str, range(60)),
+    ]
     whole = [-(2**63), -(2**63) + 1, 2**63 - 1, *range(60)]
     gaps = [2**63 - 1, *range(0, 60, 2), 31]
-    table = pl.DataFrame({"u": range(80), "s": [*texts, *[None] * (80 - len(texts))], "i": [*whole, *range(100, 117)]})
+    table = pl.DataFrame(
+        {
+            "u": range(80),
+            "s": [*texts, *[None] * (80 - len(texts))],
+            "i": [*whole, *range(100, 117)],
+        }
+    )
     for name, keys in (
         ("s", texts[:-5]),
         ("s", [*texts[:-5], None]),
@@ -128,9 +160,12 @@ def test_a_unit_keeps_the_same_groups_on_any_partition(spark_session):
 
 
 @pytest.mark.long
-@pytest.mark.filterwarnings("ignore:PySpark does not yet:FutureWarning")  # of pandas 3, at any Python function
+# of pandas 3, at any Python function
+@pytest.mark.filterwarnings("ignore:PySpark does not yet:FutureWarning")
 def test_a_task_that_fails_and_runs_again_changes_nothing(spark_session, tmp_path):
-    """The first attempt at each partition fails after it has read its rows; master local[2,4] tries again."""
+    """The first attempt at each partition fails after it has read its rows;
+    master local[2,4] tries again.
+    """
     rows = spark_session.createDataFrame(_visits().to_arrow()).repartition(3, "u")
     marks = str(tmp_path)
 
@@ -162,7 +197,11 @@ def test_nothing_runs_before_the_charge(spark_session, table):
 
     budget = dp.Budget(epsilon=10, delta=1e-6)
     context.setJobGroup("watched", "")
-    query = dp.protect(table, unit="u", budget=budget).group_by("city", max_groups=2).agg(n=dp.count_units())
+    query = (
+        dp.protect(table, unit="u", budget=budget)
+        .group_by("city", max_groups=2)
+        .agg(n=dp.count_units())
+    )
     before = jobs()
     rooms.validate(query._question)
     assert jobs() == before
@@ -207,7 +246,9 @@ _OTHERWISE = {
 }
 
 
-@pytest.mark.parametrize("name", ["arithmetic", pytest.param("texts parsed", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "name", ["arithmetic", pytest.param("texts parsed", marks=pytest.mark.long)]
+)
 def test_settings_of_the_session_have_no_say(spark_session, table, name):
     with _set(spark_session, _OTHERWISE):
         assert exact(QUESTIONS[name](protected(table))) == expected(name)
@@ -217,7 +258,9 @@ def test_settings_of_the_session_have_no_say(spark_session, table, name):
 @pytest.mark.parametrize("part", range(4))
 @pytest.mark.parametrize("setting", [*_OTHERWISE, None])
 def test_no_setting_of_the_session_has_a_say(spark_session, table, setting, part):
-    """Every fourth question, so that each turn asks some of them under each setting, and all turns ask all."""
+    """Every fourth question, so that each turn asks some of them under each
+    setting, and all turns ask all.
+    """
     settings = _OTHERWISE if setting is None else {setting: _OTHERWISE[setting]}
     with _set(spark_session, settings):
         for name in list(QUESTIONS)[part::4]:
@@ -225,9 +268,18 @@ def test_no_setting_of_the_session_has_a_say(spark_session, table, setting, part
                 assert exact(QUESTIONS[name](protected(table))) == expected(name), name
 
 
-def test_a_setting_that_drops_the_columns_of_groups_is_refused_before_the_charge(spark_session, table):
-    budget, line = dp.Budget(epsilon=1), re.escape("spark.conf.set('spark.sql.retainGroupColumns', 'true')")
-    query = dp.protect(table, unit="u", budget=budget).group_by("city", keys=["Bonn"], max_groups=1).count_units()
+def test_a_setting_that_drops_the_columns_of_groups_is_refused_before_the_charge(
+    spark_session, table
+):
+    budget, line = (
+        dp.Budget(epsilon=1),
+        re.escape("spark.conf.set('spark.sql.retainGroupColumns', 'true')"),
+    )
+    query = (
+        dp.protect(table, unit="u", budget=budget)
+        .group_by("city", keys=["Bonn"], max_groups=1)
+        .count_units()
+    )
     with _set(spark_session, {"spark.sql.retainGroupColumns": "false"}):
         with pytest.raises(UnsupportedOperation, match=line):
             dp.protect(table, unit="u")
@@ -239,11 +291,15 @@ def test_a_setting_that_drops_the_columns_of_groups_is_refused_before_the_charge
 
 @pytest.mark.long
 def test_no_switch_of_spark_has_a_say(spark_session, table):
-    """Every setting that is true or false, the other way round: the same totals, or a refusal with the line to type."""
+    """Every setting that is true or false, the other way round:
+    the same totals, or a refusal with the line to type.
+    """
     c, switches = dp.col, {"true": "false", "false": "true"}
 
     def ask(private):
-        made = private.with_columns(y=c("x").abs() * 2, h=c("time").dt.hour(), z=c("s").cast("float64"))
+        made = private.with_columns(
+            y=c("x").abs() * 2, h=c("time").dt.hour(), z=c("s").cast("float64")
+        )
         return made.group_by("city", "yes", max_groups=99, max_rows_per_group=2).agg(
             n=dp.count(),
             s=dp.sum("y", (-2.5, 7)),
@@ -269,9 +325,12 @@ def test_no_switch_of_spark_has_a_say(spark_session, table):
 
 
 def test_names_that_are_patterns(spark_session):
-    """With this setting Spark reads a quoted name in SQL as a pattern, and "a.b" matches "axb" too."""
+    """With this setting Spark reads a quoted name in SQL as a
+    pattern, and "a.b" matches "axb" too.
+    """
     rows = spark_session.sql(
-        "SELECT id AS u, id % 5 AS `a.b`, id % 3 AS `axb`, id % 2 AS `x+`, 1 AS `a``b` FROM range(9)"
+        "SELECT id AS u, id % 5 AS `a.b`, id % 3 AS `axb`, id % 2 AS `x+`, 1 AS `a``b` FROM "
+        "range(9)"
     )
     with _set(spark_session, {"spark.sql.parser.quotedRegexColumnNames": "true"}):
         names = {"a": "a.b", "b": "axb", "c": "x+", "d": "a`b"}
@@ -281,27 +340,40 @@ def test_names_that_are_patterns(spark_session):
 
 
 def test_columns_of_one_name(spark_session):
-    """A question cannot name one of the two columns. Both are left out, as are names that differ in case alone."""
+    """A question cannot name one of the two columns.
+    Both are left out, as are names that differ in case alone.
+    """
     rows = spark_session.sql("SELECT id AS u, 1 AS x, 2 AS x, 3 AS y, 4 AS Y, 5 AS z FROM range(9)")
     frame = dp.protect(rows, unit="u")
     for name in ("x", "y"):
         with pytest.raises(DpFrameError, match="no column"):
             frame.sum(name, bounds=(0, 9), max_rows=1)
-    assert list(exact(dp.protect(rows, unit=dp.Rows(1)).sum("z", bounds=(0, 9))).values()) == [{(): 45}]
+    assert list(exact(dp.protect(rows, unit=dp.Rows(1)).sum("z", bounds=(0, 9))).values()) == [
+        {(): 45}
+    ]
 
 
 def test_bytes_that_are_no_text_are_missing(spark_session):
-    """Such texts were returned as a key that could not be read, after the charge, and the error showed them."""
-    rows = spark_session.sql("SELECT id AS u, CAST(IF(id % 2 = 0, X'ff41', X'42') AS STRING) AS t FROM range(40)")
+    """Such texts were returned as a key that could not be read, after the
+    charge, and the error showed them.
+    """
+    rows = spark_session.sql(
+        "SELECT id AS u, CAST(IF(id % 2 = 0, X'ff41', X'42') AS STRING) AS t FROM range(40)"
+    )
     budget = dp.Budget(epsilon=1e9, delta=0.5)
     query = dp.protect(rows, unit="u", budget=budget).group_by("t", max_groups=1).count_units()
-    assert query.release(epsilon=1e6, delta=1e-6).table.to_dict("list") == {"t": ["B"], "count_units": [20]}
+    assert query.release(epsilon=1e6, delta=1e-6).table.to_dict("list") == {
+        "t": ["B"],
+        "count_units": [20],
+    }
     assert list(exact(dp.protect(rows, unit=dp.Rows(1)).count("t")).values()) == [{(): 20}]
     assert list(exact(dp.protect(rows, unit="t").count_units()).values()) == [{(): 1}]
 
 
 def test_texts_are_compared_by_their_bytes(spark_session):
-    """Texts are compared by bytes for every collation: in keys, filters, joins, and in computed texts."""
+    """Texts are compared by bytes for every collation:
+    in keys, filters, joins, and in computed texts.
+    """
     texts = ["bonn", "BONN", "Bonn", "kiel", "Kiel"]
     spelled = " ".join(f"WHEN {i} THEN '{text}'" for i, text in enumerate(texts))
     rows = spark_session.sql(f"SELECT id AS u, CASE id % 5 {spelled} END AS t FROM range(10)")
@@ -309,7 +381,9 @@ def test_texts_are_compared_by_their_bytes(spark_session):
 
     def answers(frame):
         frame = dp.protect(frame, unit="u")
-        made = frame.with_columns(e=t == "bonn", i=t.is_in(texts[:2]), b=t.str.contains("B"), h=t.str.starts_with("k"))
+        made = frame.with_columns(
+            e=t == "bonn", i=t.is_in(texts[:2]), b=t.str.contains("B"), h=t.str.starts_with("k")
+        )
         return [
             exact(made.agg(max_rows=1, e=dp.sum("e"), i=dp.sum("i"), b=dp.sum("b"), h=dp.sum("h"))),
             exact(frame.group_by("t", max_groups=9).count_units()),
@@ -323,15 +397,27 @@ def test_texts_are_compared_by_their_bytes(spark_session):
 
 @pytest.mark.long
 def test_rows_are_added_up_before_they_are_moved(spark_session):
-    """A unit or a group with most of the rows is added up where its rows lie, so no task gets all of them.
+    """A unit or a group with most of the rows is added up where its rows
+    lie, so no task gets all of them.
 
-    There are three shuffles: of partials by unit and group, of partials by unit, and of sums by group.
+    There are three shuffles: of partials by unit and group, of partials by unit, and of sums by
+    group.
     """
-    rows = pl.DataFrame({"u": [1] * 900 + [2, 3], "g": ["a", "b", "c"] * 300 + ["a", "b"], "x": [1.0] * 902})
+    rows = pl.DataFrame(
+        {"u": [1] * 900 + [2, 3], "g": ["a", "b", "c"] * 300 + ["a", "b"], "x": [1.0] * 902}
+    )
     frame = spark_session.createDataFrame(rows.to_arrow())
-    query = dp.protect(frame, unit="u").group_by("g", keys=["a", "b", "c"], max_groups=2, max_rows_per_group=2)
+    query = dp.protect(frame, unit="u").group_by(
+        "g", keys=["a", "b", "c"], max_groups=2, max_rows_per_group=2
+    )
     query = query.agg(n=dp.count(), s=dp.sum("x", bounds=(0, 1)))
-    plan = compiled(query._question, 1).main.to_native()._jdf.queryExecution().executedPlan().toString()
+    plan = (
+        compiled(query._question, 1)
+        .main.to_native()
+        ._jdf.queryExecution()
+        .executedPlan()
+        .toString()
+    )
     lines = plan.splitlines()
     moved = [i for i, line in enumerate(lines) if "Exchange" in line]
     assert len(moved) == 3
@@ -344,33 +430,47 @@ def _with_equal_hashes(self, frame, columns, salt, into):
 
 
 @pytest.mark.parametrize(
-    "limits", [(2, 9, 2), *(pytest.param(x, marks=pytest.mark.long) for x in [(3, 4, 3), (9, 9, 2)])]
+    "limits",
+    [(2, 9, 2), *(pytest.param(x, marks=pytest.mark.long) for x in [(3, 4, 3), (9, 9, 2)])],
 )
 @pytest.mark.parametrize("equal", [pytest.param(False, marks=pytest.mark.long), True])
 def test_rows_are_kept_by_windows_as_by_partials(spark_session, monkeypatch, limits, equal):
-    """Medians and modes are the same by one pass over sorted rows and by partials that the rows are joined to.
+    """Medians and modes are the same by one pass over sorted rows and by
+    partials that the rows are joined to.
 
     Also where many groups of a unit have equal hashes, which drops them at the border.
     """
     engine, random = type(BACKEND), np.random.default_rng(3)
     rows = pl.DataFrame(
-        {"u": random.integers(0, 40, 900), "g": random.integers(0, 11, 900), "x": random.integers(0, 6, 900)}
+        {
+            "u": random.integers(0, 40, 900),
+            "g": random.integers(0, 11, 900),
+            "x": random.integers(0, 6, 900),
+        }
     )
     frame = dp.protect(spark_session.createDataFrame(rows.to_arrow()), unit="u")
     groups, most, each = limits
-    by = frame.group_by("g", keys=list(range(10)), max_groups=groups, max_rows=most, max_rows_per_group=each)
-    question = by.agg(n=dp.count(), m=dp.median("x", bounds=(0, 5)), o=dp.mode("x", keys=[1, 2, 4]))._question
+    by = frame.group_by(
+        "g", keys=list(range(10)), max_groups=groups, max_rows=most, max_rows_per_group=each
+    )
+    question = by.agg(
+        n=dp.count(), m=dp.median("x", bounds=(0, 5)), o=dp.mode("x", keys=[1, 2, 4])
+    )._question
     if equal:
         monkeypatch.setattr(engine, "keyed_hash", _with_equal_hashes)
     found = totals(question, 5)
     monkeypatch.setattr(engine, "keeps_by_windows", False)
     for one, other in zip(found.values, totals(question, 5).values, strict=True):
-        parts = [(v.groups, v.places, v.numbers) if isinstance(v, PlaceCounts) else (v,) for v in (one, other)]
+        parts = [
+            (v.groups, v.places, v.numbers) if isinstance(v, PlaceCounts) else (v,)
+            for v in (one, other)
+        ]
         assert all(np.array_equal(*pair) for pair in zip(*parts, strict=True))
         assert parts[0][-1].sum() > 0
 
 
-_ASKED = {  # the question, and the most jobs (with adaptive execution) and the shuffles that are stated
+# the question, and the most jobs (with adaptive execution) and the shuffles that are stated
+_ASKED = {
     "sum": (lambda f: f.sum("x", bounds=(0, 6), max_rows=3), (3, 2)),
     "mean": (
         lambda f: f.group_by("g", keys=["a", "b"], max_groups=2, max_rows=4).agg(
@@ -379,14 +479,21 @@ _ASKED = {  # the question, and the most jobs (with adaptive execution) and the 
         (4, 3),
     ),
     "quantile": (
-        lambda f: f.group_by("g", keys=["a", "b"], max_groups=2, max_rows=4).quantile("x", 0.5, bounds=(0, 6)),
+        lambda f: f.group_by("g", keys=["a", "b"], max_groups=2, max_rows=4).quantile(
+            "x", 0.5, bounds=(0, 6)
+        ),
         (3, 2),
     ),
     "different": (lambda f: f.n_unique("g", max_rows=3), (7, 5)),
     "found": (lambda f: f.group_by("g", max_groups=2, max_rows=4).count(), (4, 3)),
-    "crosstab": (lambda f: f.crosstab("g", "h", keys={"g": ["a", "b"], "h": ["x", "y"]}, max_rows=4), (4, 3)),
+    "crosstab": (
+        lambda f: f.crosstab("g", "h", keys={"g": ["a", "b"], "h": ["x", "y"]}, max_rows=4),
+        (4, 3),
+    ),
     "table of keys": (
-        lambda f: f.group_by("g", keys=[f"k{i}" for i in range(300)], max_groups=2, max_rows=4).count(),
+        lambda f: f.group_by(
+            "g", keys=[f"k{i}" for i in range(300)], max_groups=2, max_rows=4
+        ).count(),
         (5, 3),
     ),
 }
@@ -395,7 +502,12 @@ _ASKED = {  # the question, and the most jobs (with adaptive execution) and the 
 def _stated(query):
     """The jobs and shuffles that `explain` states."""
     last = str(query.explain()).splitlines()[-1]
-    return tuple(map(int, re.fullmatch(r"On Spark, .* most (\d+) jobs?, .* (\d+) shuffles?\. .*", last).groups()))
+    return tuple(
+        map(
+            int,
+            re.fullmatch(r"On Spark, .* most (\d+) jobs?, .* (\d+) shuffles?\. .*", last).groups(),
+        )
+    )
 
 
 @pytest.mark.long
@@ -403,15 +515,20 @@ def _stated(query):
 def test_a_release_starts_the_jobs_and_shuffles_that_are_stated(spark_session, tmp_path):
     """Real jobs and shuffles are at most those that `explain` states, and stating them runs no job.
 
-    Without adaptive execution, a job has one stage for each shuffle that it makes, and one for its result.
+    Without adaptive execution, a job has one stage for each shuffle that it makes, and one for its
+    result.
     """
     context, tracker = spark_session.sparkContext, spark_session.sparkContext.statusTracker()
     rows = pl.DataFrame(
-        [(i % 50, "ab"[i % 2], "xyx"[i % 3], float(i % 7)) for i in range(400)], ["u", "g", "h", "x"], orient="row"
+        [(i % 50, "ab"[i % 2], "xyx"[i % 3], float(i % 7)) for i in range(400)],
+        ["u", "g", "h", "x"],
+        orient="row",
     )
     spark_session.createDataFrame(rows.to_arrow()).write.parquet(str(tmp_path / "rows"))
     frame = dp.protect(
-        spark_session.read.parquet(str(tmp_path / "rows")), unit="u", budget=dp.Budget(epsilon=99, delta=0.1)
+        spark_session.read.parquet(str(tmp_path / "rows")),
+        unit="u",
+        budget=dp.Budget(epsilon=99, delta=0.1),
     )
     try:
         for adaptive in ("true", "false"):
@@ -426,8 +543,14 @@ def test_a_release_starts_the_jobs_and_shuffles_that_are_stated(spark_session, t
                     query.release(epsilon=1, delta=1e-6 if name == "found" else None)
                     started = tracker.getJobIdsForGroup(group)
                     assert 1 <= len(started) <= jobs, name
-                    stages = {stage for job in started for stage in tracker.getJobInfo(job).stageIds}
-                    ran = [s for s in stages if (info := tracker.getStageInfo(s)) and info.numCompletedTasks]
+                    stages = {
+                        stage for job in started for stage in tracker.getJobInfo(job).stageIds
+                    }
+                    ran = [
+                        s
+                        for s in stages
+                        if (info := tracker.getStageInfo(s)) and info.numCompletedTasks
+                    ]
                     if adaptive == "false":
                         assert 1 <= len(ran) - len(started) <= shuffles, name
     finally:

@@ -1,4 +1,6 @@
-"""SQLite through Ibis: no cell makes a query fail, whatever its type. The results are those of Polars and Python."""
+"""SQLite through Ibis: no cell makes a query fail, whatever its type.
+The results are those of Polars and Python.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,19 @@ _CELLS = (
     [
         ("INTEGER", {0: 5, 9: MOST}),
         ("TINYINT", {0: 5}),
-        ("TEXT", {0: "5", 1: "2.5", 2: "abc", 3: "12abc", 7: "Inf", 8: "-Inf", 9: str(MOST), 10: "2020-02-29"}),
+        (
+            "TEXT",
+            {
+                0: "5",
+                1: "2.5",
+                2: "abc",
+                3: "12abc",
+                7: "Inf",
+                8: "-Inf",
+                9: str(MOST),
+                10: "2020-02-29",
+            },
+        ),
         ("DOUBLE", {0: 5.0, 1: 2.5, 7: INF, 8: -INF, 9: 2.0**63}),
         ("DECIMAL(10, 2)", {0: 5.0, 1: 2.5, 7: INF, 8: -INF}),
         ("BOOLEAN", {}),
@@ -90,14 +104,18 @@ _CELLS = (
     ],
 )
 def test_a_cell_of_another_type_than_its_column_is_null(table, declared, kept):
-    """SQLite converts some cells when they are stored: 5 in a column of texts is "5". dpframe converts none."""
+    """SQLite converts some cells when they are stored: 5 in a column of texts is "5".
+    dpframe converts none.
+    """
     rows = table(f"u INTEGER, x {declared}", *(f"{i}, {cell}" for i, cell in enumerate(_CELLS)))
     (got,) = values(rows, dp.when(c("u") >= 0).then(c("x")))
     assert got == [kept.get(i) for i in range(len(_CELLS))]
 
 
 def test_no_two_identifiers_become_one(connection, table):
-    """The text "5", the number 5 and the byte 5 stand in one column without a type; only texts are read."""
+    """The text "5", the number 5 and the byte 5 stand in one column
+    without a type; only texts are read.
+    """
     rows = table("u INTEGER, who, x INTEGER", "1, '5', 1", "2, 5, 1", "3, x'35', 1", "4, '05', 1")
     assert rows.schema()["who"].is_string()
     assert answered(dp.protect(rows, unit="who").count_units()) == [[2]]
@@ -113,10 +131,13 @@ def test_no_two_identifiers_become_one(connection, table):
 def test_texts_are_compared_by_their_bytes_whatever_the_collation(connection, table, collation):
     connection.create_collation("OURS", lambda first, second: 0)
     rows = table(
-        f"u INTEGER, s TEXT COLLATE {collation}", *(f"{i}, '{s}'" for i, s in enumerate(["a", "A", "a ", "b"]))
+        f"u INTEGER, s TEXT COLLATE {collation}",
+        *(f"{i}, '{s}'" for i, s in enumerate(["a", "A", "a ", "b"])),
     )
     frame = dp.protect(rows, unit="u")
-    assert answered(frame.group_by("s", keys=["a", "A", "a ", "b"], max_groups=1).count_units()) == [[1, 1, 1, 1]]
+    assert answered(
+        frame.group_by("s", keys=["a", "A", "a ", "b"], max_groups=1).count_units()
+    ) == [[1, 1, 1, 1]]
     assert answered(frame.n_unique("s", max_rows=1)) == [[4]]
     assert answered(frame.filter(c("s") == "A").count_units()) == [[1]]
     assert answered(dp.protect(rows, unit="s").count_units()) == [[4]]
@@ -124,7 +145,13 @@ def test_texts_are_compared_by_their_bytes_whatever_the_collation(connection, ta
 
 
 def test_texts_with_zero_bytes_and_without_unicode(table):
-    rows = table("u INTEGER, s TEXT", "1, CAST(x'610062' AS TEXT)", "2, CAST(x'ff' AS TEXT)", "3, ''", "4, 'a%_b'")
+    rows = table(
+        "u INTEGER, s TEXT",
+        "1, CAST(x'610062' AS TEXT)",
+        "2, CAST(x'ff' AS TEXT)",
+        "3, ''",
+        "4, 'a%_b'",
+    )
     length, head, has, starts, ends, one = values(
         rows,
         c("s").str.len_chars(),
@@ -143,7 +170,11 @@ def test_texts_with_zero_bytes_and_without_unicode(table):
 
 
 def test_a_long_text_is_null(table):
-    rows = table("u INTEGER, s TEXT", f"1, CAST(zeroblob({2**24}) AS TEXT)", f"2, CAST(zeroblob({2**24 + 1}) AS TEXT)")
+    rows = table(
+        "u INTEGER, s TEXT",
+        f"1, CAST(zeroblob({2**24}) AS TEXT)",
+        f"2, CAST(zeroblob({2**24 + 1}) AS TEXT)",
+    )
     assert values(rows, c("s").is_null()) == [[False, True]]
 
 
@@ -153,24 +184,57 @@ def test_a_long_text_is_null(table):
 def test_whole_numbers_at_the_ends_of_64_bits_make_no_query_fail(table):
     """A plain SUM raises "integer overflow" here, and so does ABS at -2^63."""
     rows = table(
-        "u INTEGER, i BIGINT", f"1, {MOST}", f"1, {MOST}", f"2, {LEAST + 1} - 1", f"2, {LEAST + 1} - 1", "3, 1"
+        "u INTEGER, i BIGINT",
+        f"1, {MOST}",
+        f"1, {MOST}",
+        f"2, {LEAST + 1} - 1",
+        f"2, {LEAST + 1} - 1",
+        "3, 1",
     )
     with pytest.raises(sqlite3.OperationalError, match="integer overflow"):
         rows.i.sum().execute()
     polars = pl.DataFrame({"u": [1, 1, 2, 2, 3], "i": [MOST, MOST, LEAST, LEAST, 1]})
-    exprs = (c("i") + 1, c("i") - 2, c("i") * 3, -c("i"), c("i").abs(), c("i") // 7, c("i") % 7, c("i") + c("i"))
-    assert [sorted(map(str, x)) for x in values(rows, *exprs)] == [sorted(map(str, x)) for x in values(polars, *exprs)]
+    exprs = (
+        c("i") + 1,
+        c("i") - 2,
+        c("i") * 3,
+        -c("i"),
+        c("i").abs(),
+        c("i") // 7,
+        c("i") % 7,
+        c("i") + c("i"),
+    )
+    assert [sorted(map(str, x)) for x in values(rows, *exprs)] == [
+        sorted(map(str, x)) for x in values(polars, *exprs)
+    ]
     for frame in (dp.protect(rows, unit="u"),):
         same = dp.protect(polars, unit="u")
         for ask in (
-            lambda f: f.agg(s=dp.sum("i", bounds=(-(2**60), 2**60)), m=dp.mean("i", bounds=(-9, 9)), max_rows=9),
+            lambda f: f.agg(
+                s=dp.sum("i", bounds=(-(2**60), 2**60)), m=dp.mean("i", bounds=(-9, 9)), max_rows=9
+            ),
             lambda f: f.per_unit(s=dp.sum("i"), m=dp.mean("i")).sum("s", bounds=(-(2**62), 2**62)),
             lambda f: f.agg(s=dp.sum("i", unit_bounds=(-(2**40), 2**40))),
         ):
             assert answered(ask(frame)) == answered(ask(same))
 
 
-_EDGES = [0.0, 5e-324, 1e-310, 2.0**-538, 0.1, 0.5, 1.0, 3.0, 1e290, 1.7976931348623157e308, INF, None, 170.5, 2.0**52]
+_EDGES = [
+    0.0,
+    5e-324,
+    1e-310,
+    2.0**-538,
+    0.1,
+    0.5,
+    1.0,
+    3.0,
+    1e290,
+    1.7976931348623157e308,
+    INF,
+    None,
+    170.5,
+    2.0**52,
+]
 
 
 def test_floats_are_those_of_ieee_754(connection):
@@ -180,14 +244,26 @@ def test_floats_are_those_of_ieee_754(connection):
         orient="row",
     )
     x, y = c("x"), c("y")
-    exprs = (x + y, x - y, x * y, x / y, -x * y, x.sqrt(), x.floor(), (-x).ceil(), x.cast("float32"), x.cast("int64"))
+    exprs = (
+        x + y,
+        x - y,
+        x * y,
+        x / y,
+        -x * y,
+        x.sqrt(),
+        x.floor(),
+        (-x).ceil(),
+        x.cast("float32"),
+        x.cast("int64"),
+    )
     rows = stored(ibis.sqlite.from_connection(connection), frame)
     for expr, mine, theirs in zip(exprs, values(rows, *exprs), values(frame, *exprs), strict=True):
         assert mine == theirs, expr
 
 
 @pytest.mark.parametrize(
-    "number", [0.1, 1e300, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, -1 / 3, 123456789.125]
+    "number",
+    [0.1, 1e300, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, -1 / 3, 123456789.125],
 )
 @pytest.mark.parametrize("exactly", [True, False])
 def test_a_constant_is_read_exactly(connection, monkeypatch, number, exactly):
@@ -214,8 +290,17 @@ def test_dates_and_times_are_read_as_iso_texts(table):
         "2020-02-29 01:02:03.0000005",
         "now",
     ]
-    cells += ["2020-02-29 24:00:00", "0000-01-01", "2020-02-29 01:02:03+02:00", "2458908.5", "20200229"]
-    rows = table("u INTEGER, d DATE, t TIMESTAMP", *(f"{i}, '{cell}', '{cell}'" for i, cell in enumerate(cells)))
+    cells += [
+        "2020-02-29 24:00:00",
+        "0000-01-01",
+        "2020-02-29 01:02:03+02:00",
+        "2458908.5",
+        "20200229",
+    ]
+    rows = table(
+        "u INTEGER, d DATE, t TIMESTAMP",
+        *(f"{i}, '{cell}', '{cell}'" for i, cell in enumerate(cells)),
+    )
     day, hour, second = values(rows, c("d").dt.day(), c("t").dt.hour(), c("t").is_null())
     assert day == [29, *[None] * 10]
     assert hour == [0, None, 1, 1, *[None] * 7]
@@ -290,17 +375,25 @@ PRAGMAS = (
 @pytest.mark.parametrize("setting", ["rows", "texts", "dicts", *PRAGMAS])
 def test_settings_of_a_connection_change_nothing(connection, table, setting):
     rows = table("u INTEGER, s TEXT", "1, 'a'", "2, 'A'", "3, 'b'")
-    expected = answered(dp.protect(rows, unit="u").group_by("s", keys=["a", "b"], max_groups=1).count_units())
+    expected = answered(
+        dp.protect(rows, unit="u").group_by("s", keys=["a", "b"], max_groups=1).count_units()
+    )
     if setting == "rows":
         connection.row_factory = sqlite3.Row
     elif setting == "texts":
         connection.text_factory = bytes
     elif setting == "dicts":
-        connection.row_factory = lambda cursor, row: dict(zip([x[0] for x in cursor.description], row, strict=True))
+        connection.row_factory = lambda cursor, row: dict(
+            zip([x[0] for x in cursor.description], row, strict=True)
+        )
     else:
         connection.execute(f"PRAGMA {setting}")
     frame = dp.protect(rows, unit="u")
-    assert answered(frame.group_by("s", keys=["a", "b"], max_groups=1).count_units()) == expected == [[1, 1]]
+    assert (
+        answered(frame.group_by("s", keys=["a", "b"], max_groups=1).count_units())
+        == expected
+        == [[1, 1]]
+    )
     assert answered(frame.filter(c("s").str.starts_with("a")).count_units()) == [[1]]
     assert answered(frame.filter(c("s").str.contains("A", literal=True)).count_units()) == [[1]]
     found = frame.group_by("s", max_groups=1, max_rows_per_group=1).count_units()
@@ -310,20 +403,28 @@ def test_settings_of_a_connection_change_nothing(connection, table, setting):
 @pytest.mark.parametrize("collation", ["NOCASE", "RTRIM"])
 @pytest.mark.parametrize("pragma", ["case_sensitive_like = ON", "reverse_unordered_selects = ON"])
 def test_collations_and_settings_together_change_no_total(connection, table, collation, pragma):
-    """Filters, joins, distinct values and computed texts of a column that takes different texts for equal."""
+    """Filters, joins, distinct values and computed texts of a column that
+    takes different texts for equal.
+    """
     texts = ["a", "A", "a ", "b"]
-    rows = table(f"u INTEGER, s TEXT COLLATE {collation}", *(f"{i}, '{s}'" for i, s in enumerate(texts)))
+    rows = table(
+        f"u INTEGER, s TEXT COLLATE {collation}", *(f"{i}, '{s}'" for i, s in enumerate(texts))
+    )
     connection.execute(f"PRAGMA {pragma}")
     frame = dp.protect(rows, unit="u")
     assert answered(frame.filter(c("s") == "a").count_units()) == [[1]]
     assert answered(frame.filter(c("s").is_in(["A", "b"])).count_units()) == [[2]]
-    assert answered(frame.join({"s": ["a", "A"], "w": [1, 2]}, on="s").sum("w", bounds=(0, 2), max_rows=1))[0] > [0]
+    assert answered(
+        frame.join({"s": ["a", "A"], "w": [1, 2]}, on="s").sum("w", bounds=(0, 2), max_rows=1)
+    )[0] > [0]
     assert answered(frame.agg(d=dp.n_unique("s"), max_rows=4)) == [[4]]
     assert answered(frame.group_by("s", keys=texts, max_groups=1).count_units()) == [[1, 1, 1, 1]]
 
 
 def test_no_temporary_table_takes_the_place_of_a_table(connection, table):
-    """SQLite looks among temporary tables first. Names of parts of a query are no names of tables either."""
+    """SQLite looks among temporary tables first.
+    Names of parts of a query are no names of tables either.
+    """
     rows = table("u INTEGER, x INTEGER", "1, 2", "2, 3")
     connection.execute("CREATE TEMP TABLE visits (u TEXT, x TEXT)")
     assert answered(dp.protect(rows, unit="u").sum("x", bounds=(0, 9), max_rows=1)) == [[5 * 2**20]]
@@ -333,7 +434,9 @@ def test_no_temporary_table_takes_the_place_of_a_table(connection, table):
         own = ibis.sqlite.from_connection(connection).table(name)
         for made in (own, own.filter(own.x > 0), own.group_by("u").agg(x=own.x.sum())):
             frame = dp.protect(made, unit="u")
-            assert answered(frame.agg(s=dp.sum("x", bounds=(0, 9)), d=dp.n_unique("x"), max_rows=1)) == [
+            assert answered(
+                frame.agg(s=dp.sum("x", bounds=(0, 9)), d=dp.n_unique("x"), max_rows=1)
+            ) == [
                 [3 * 2**20],
                 [1],
             ]
@@ -341,7 +444,9 @@ def test_no_temporary_table_takes_the_place_of_a_table(connection, table):
 
 def test_steps_of_the_user_keep_their_meaning(table):
     rows = table("u INTEGER, s TEXT, x INTEGER", "1, 'Ab', 2", "2, 'ab', 3", "3, NULL, 4")
-    lower_case = rows.mutate(s=rows.s.lower(), half=rows.x * 0.5, day=ibis.literal("2020-02-29").cast("date"))
+    lower_case = rows.mutate(
+        s=rows.s.lower(), half=rows.x * 0.5, day=ibis.literal("2020-02-29").cast("date")
+    )
     frame = dp.protect(lower_case.filter(lower_case.x < 4), unit="u")
     assert answered(frame.group_by("s", keys=["ab"], max_groups=1).count_units()) == [[2]]
     assert values(lower_case, c("half") * 2, c("day").dt.day()) == [[2.0, 3.0, 4.0], [29, 29, 29]]
@@ -349,18 +454,30 @@ def test_steps_of_the_user_keep_their_meaning(table):
 
 def test_random_numbers_of_a_view_make_no_query_fail(connection, table):
     table("u INTEGER, x INTEGER", *(f"{i % 5}, {i}" for i in range(40)))
-    connection.execute("CREATE VIEW noise AS SELECT u, random() AS x, random() % 3 AS g FROM visits")
+    connection.execute(
+        "CREATE VIEW noise AS SELECT u, random() AS x, random() % 3 AS g FROM visits"
+    )
     backend = ibis.sqlite.from_connection(connection)
     rows = backend.sql("SELECT * FROM noise", schema={"u": "int64", "x": "int64", "g": "int64"})
     frame = dp.protect(rows, unit="u")
     for _ in range(5):
-        answered(frame.group_by("g", max_groups=2, max_rows_per_group=3).agg(q=dp.median("x", bounds=(0, 9))))
+        answered(
+            frame.group_by("g", max_groups=2, max_rows_per_group=3).agg(
+                q=dp.median("x", bounds=(0, 9))
+            )
+        )
 
 
 def test_a_question_that_the_parser_has_no_room_for_is_refused_before_the_charge(table):
-    """SQLite before 3.46 has room for 100 unfinished brackets; every version has room for 1,000 nested operations."""
+    """SQLite before 3.46 has room for 100 unfinished brackets;
+    every version has room for 1,000 nested operations.
+    """
     rows, budget = table("u INTEGER, x DOUBLE", "1, 2.5"), dp.Budget(epsilon=1)
-    text = "CAST(" * 60 + "1" + " AS REAL)" * 60 if sqlite3.sqlite_version_info < (3, 46) else "1" + " + 1" * 1100
+    text = (
+        "CAST(" * 60 + "1" + " AS REAL)" * 60
+        if sqlite3.sqlite_version_info < (3, 46)
+        else "1" + " + 1" * 1100
+    )
     made = rows.mutate(x=rows.x)
     frame = dp.protect(made, unit="u", budget=budget)
     query = frame.sum("x", bounds=(0, 9), max_rows=1)
@@ -376,7 +493,9 @@ def test_a_question_that_the_parser_has_no_room_for_is_refused_before_the_charge
 
 
 def test_uint64_and_zones_are_refused_with_the_line_to_type(table):
-    rows = table("u INTEGER, t TIMESTAMPTZ, s TEXT, o BLOB", "1, '2020-02-29 01:02:03+02:00', '5', x'00'")
+    rows = table(
+        "u INTEGER, t TIMESTAMPTZ, s TEXT, o BLOB", "1, '2020-02-29 01:02:03+02:00', '5', x'00'"
+    )
     frame = dp.protect(rows, unit="u")
     with pytest.raises(DpFrameError, match=r"mutate\(x=table\['t'\].cast\('timestamp'\)\)"):
         frame.group_by("t", max_groups=1).count_units()
@@ -393,19 +512,27 @@ def test_only_totals_are_fetched(connection, monkeypatch):
 
     fetched, fetch = [], server.fetch_rows
     frame = pl.DataFrame(
-        {"u": [i % 40 for i in range(1000)], "g": [f"g{i % 5}" for i in range(1000)], "x": [0.5] * 1000}
+        {
+            "u": [i % 40 for i in range(1000)],
+            "g": [f"g{i % 5}" for i in range(1000)],
+            "x": [0.5] * 1000,
+        }
     )
     private = dp.protect(stored(ibis.sqlite.from_connection(connection), frame), unit="u")
 
     def fetch_rows(given, query):
         rows = fetch(given, query)
-        if "pragma" not in query.lower():  # the connection's settings and functions are looked at each time
+        # the connection's settings and functions are looked at each time
+        if "pragma" not in query.lower():
             fetched.append(rows)
         return rows
 
     monkeypatch.setattr(server, "fetch_rows", fetch_rows)
     query = private.group_by("g", max_groups=2, max_rows_per_group=3).agg(
-        n=dp.count(), s=dp.sum("x", bounds=(0, 1)), d=dp.n_unique("x"), q=dp.median("x", bounds=(0, 1))
+        n=dp.count(),
+        s=dp.sum("x", bounds=(0, 1)),
+        d=dp.n_unique("x"),
+        q=dp.median("x", bounds=(0, 1)),
     )
     rooms.validate(query._question)
     assert [len(rows) for rows in fetched] == [0, 0, 0]
@@ -415,16 +542,25 @@ def test_only_totals_are_fetched(connection, monkeypatch):
 
 @pytest.mark.parametrize("statistic", ["median", "max"])
 def test_a_join_reads_an_index(table, monkeypatch, statistic):
-    """Without one, n units are compared with n rows each: a median of 40,000 rows took 9 s, and takes 0.8 s."""
+    """Without one, n units are compared with n rows each:
+    a median of 40,000 rows took 9 s, and takes 0.8 s.
+    """
     from dpframe.engine.backends.sqlite import dialect as ours
 
     queries, run = [], ours.fetch_rows
-    rows = table("u INTEGER, s TEXT, x DOUBLE", *(f"{i % 20}, 'p{i % 7}', {i}.5" for i in range(60)))
-    frame, bounds = dp.protect(rows, unit="u"), {} if statistic == "n_unique" else {"bounds": (0, 50)}
+    rows = table(
+        "u INTEGER, s TEXT, x DOUBLE", *(f"{i % 20}, 'p{i % 7}', {i}.5" for i in range(60))
+    )
+    frame, bounds = (
+        dp.protect(rows, unit="u"),
+        {} if statistic == "n_unique" else {"bounds": (0, 50)},
+    )
     query = frame.group_by("s", keys=["p1", "p2"], max_rows=9).agg(
         a=getattr(dp, statistic)("x", **bounds), n=dp.count()
     )
-    monkeypatch.setattr(ours, "fetch_rows", lambda place, sql: queries.append((place, sql)) or run(place, sql))
+    monkeypatch.setattr(
+        ours, "fetch_rows", lambda place, sql: queries.append((place, sql)) or run(place, sql)
+    )
     answered(query)
     joins = [(place, sql) for place, sql in queries if " JOIN " in sql]
     for place, sql in joins:

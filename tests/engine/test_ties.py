@@ -31,23 +31,34 @@ def asked(table, bounds):
 
 
 def expected(candidates, values):
-    return Counter(candidates.nearest(value) for value in values if value is not None and not math.isnan(value))
+    return Counter(
+        candidates.nearest(value) for value in values if value is not None and not math.isnan(value)
+    )
 
 
 def exact_place(candidates, value):
-    """The nearest candidate, in fractions, from the rounded distance; of two nearest ones, the greater."""
+    """The nearest candidate, in fractions, from the rounded distance;
+    of two nearest ones, the greater.
+    """
     if candidates.count == 1 or not candidates.step:
         return 0
     value = min(max(value, candidates.lower), candidates.upper)
     place = math.floor(
-        (Fraction(value - candidates.lower) + first_to_lower(candidates)) / candidates.step + Fraction(1, 2)
+        (Fraction(value - candidates.lower) + first_to_lower(candidates)) / candidates.step
+        + Fraction(1, 2)
     )
     return min(place, candidates.count - 1)
 
 
 def first_to_lower(candidates):
-    """How far the lower bound is above the multiple of the step that the first candidate stands for."""
-    return Fraction(0) if candidates.start is None else Fraction(candidates.lower) - candidates.start * candidates.step
+    """How far the lower bound is above the multiple of the step that
+    the first candidate stands for.
+    """
+    return (
+        Fraction(0)
+        if candidates.start is None
+        else Fraction(candidates.lower) - candidates.start * candidates.step
+    )
 
 
 def midpoints(candidates, rng, many):
@@ -98,8 +109,22 @@ def _hold(engine, bounds):
     rng = random.Random(repr(bounds))
     candidates = Candidates.between(Bounds(*bounds), whole=False)
     width = float(bounds[1]) - float(bounds[0])
-    values = midpoints(candidates, rng, 100) + [bounds[0] + rng.random() * width for _ in range(100)]
-    values += [math.inf, -math.inf, math.nan, None, -0.0, 0.0, 5e-324, -5e-324, 1.7e308, -1.7e308, *map(float, bounds)]
+    values = midpoints(candidates, rng, 100) + [
+        bounds[0] + rng.random() * width for _ in range(100)
+    ]
+    values += [
+        math.inf,
+        -math.inf,
+        math.nan,
+        None,
+        -0.0,
+        0.0,
+        5e-324,
+        -5e-324,
+        1.7e308,
+        -1.7e308,
+        *map(float, bounds),
+    ]
     table = pl.DataFrame({"x": pl.Series(values, dtype=pl.Float64)})
     assert places(asked(engine(table), bounds)) == expected(candidates, values)
 
@@ -112,19 +137,31 @@ def test_the_nearest_time_whole_number_and_decimal(engine):
     far = (-(2**62) - 1, 2**62 + 3)
     table = pl.DataFrame({"x": pl.Series(whole, dtype=pl.Int64)})
     held = [None if x is None else float(x) for x in whole]
-    assert places(asked(engine(table), far)) == expected(Candidates.between(Bounds(*far), whole=True), held)
+    assert places(asked(engine(table), far)) == expected(
+        Candidates.between(Bounds(*far), whole=True), held
+    )
     few = pl.DataFrame({"x": pl.Series([*range(-5, 30), None], dtype=pl.Int16)})
     assert places(asked(engine(few), (0, 20))) == dict(enumerate([6, *[1] * 19, 10]))
 
     start, end = dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 1, 0, 0, 2, 46)
-    times = [start + (end - start) * rng.random() for _ in range(300)] + [start - (end - start), None]
+    times = [start + (end - start) * rng.random() for _ in range(300)] + [
+        start - (end - start),
+        None,
+    ]
     table = pl.DataFrame({"x": pl.Series(times, dtype=pl.Datetime("us"))})
-    ticks = [(t - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1) for t in (start, end, *times[:-1])]
+    ticks = [
+        (t - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
+        for t in (start, end, *times[:-1])
+    ]
     candidates = Candidates.between(Bounds(*ticks[:2]), whole=True)
-    assert places(asked(engine(table), (start, end))) == expected(candidates, [float(t) for t in ticks[2:]])
+    assert places(asked(engine(table), (start, end))) == expected(
+        candidates, [float(t) for t in ticks[2:]]
+    )
 
     digits = 15 if engine.name == "datafusion" else 18  # which refuses more digits
-    wide = [Decimal(rng.randrange(-(10**digits), 10**digits)).scaleb(3 - digits) for _ in range(300)]
+    wide = [
+        Decimal(rng.randrange(-(10**digits), 10**digits)).scaleb(3 - digits) for _ in range(300)
+    ]
     table = pl.DataFrame({"x": pl.Series([*wide, None], dtype=pl.Decimal(digits, digits - 3))})
     candidates = Candidates.between(Bounds(-1, 1), whole=False)
     assert places(asked(engine(table), (-1, 1))) == expected(candidates, [float(x) for x in wide])
@@ -138,8 +175,11 @@ def test_the_nearest_candidate_is_that_of_fractions(bounds):
         close = Fraction(1, 2**38 if candidates.count <= FEW else 2**14)
         for value in [*midpoints(candidates, rng, 300), *map(float, bounds)]:
             near = candidates.nearest(value)
-            if near != exact_place(candidates, value):  # nearer than this part of a step to the middle of two
-                inside = (Fraction(value - candidates.lower) + first_to_lower(candidates)) / candidates.step
+            # nearer than this part of a step to the middle of two
+            if near != exact_place(candidates, value):
+                inside = (
+                    Fraction(value - candidates.lower) + first_to_lower(candidates)
+                ) / candidates.step
                 assert abs(abs(inside - near) - Fraction(1, 2)) < close
 
 
@@ -150,7 +190,9 @@ def test_candidates_reach_from_bound_to_bound_and_numbers_stay_in_64_bits(bounds
             continue  # no time
         candidates = Candidates.between(Bounds(*bounds), whole=whole, second=second)
         last, (times, add, parts) = candidates.count - 1, candidates.quotient
-        ends = np.array([math.ceil(bounds[0]), math.floor(bounds[1])] if whole else bounds, np.float64)
+        ends = np.array(
+            [math.ceil(bounds[0]), math.floor(bounds[1])] if whole else bounds, np.float64
+        )
         assert candidates.start is None or (candidates.points(np.array([0, last])) == ends).all()
         assert times * 2 * candidates.extent + 2 * add + parts < 2**64
         assert candidates.count <= 2**22
@@ -161,7 +203,11 @@ def test_candidates_reach_from_bound_to_bound_and_numbers_stay_in_64_bits(bounds
 def test_rounder_numbers_stand_in_the_list_more_often(bounds):
     """Beside the definition, for a part of the list that holds numbers of all kinds."""
     candidates = Candidates.between(Bounds(*bounds), whole=False)
-    middle = candidates.count // 2 // candidates.rounder[-1] * candidates.rounder[-1] - candidates.start - 50
+    middle = (
+        candidates.count // 2 // candidates.rounder[-1] * candidates.rounder[-1]
+        - candidates.start
+        - 50
+    )
     middle %= candidates.count - 200
     listed = []
     for number in range(middle, middle + 100):
@@ -197,7 +243,8 @@ def quotients(table, divisor):
 def test_a_quotient_is_rounded_once(engine):
     """By one number or by a column, and of any number of rows.
 
-    Polars multiplies a long column by the reciprocal of a number: what a row counts as would depend on other rows.
+    Polars multiplies a long column by the reciprocal of a number: what a row counts as would depend
+    on other rows.
     """
     rng = np.random.default_rng(4)
     for rows in (1, 2, 3, 5, 3000) if engine.name == "polars" else (1, 3000):
@@ -206,7 +253,9 @@ def test_a_quotient_is_rounded_once(engine):
             table = pl.DataFrame({"x": tops, "q": tops / by, "by": [by] * rows})
             held = engine(table)
             assert quotients(held, dp.col("x") / by) == quotients(held, dp.col("x") / dp.col("by"))
-            assert quotients(held, dp.col("x") / by) == exact(dp.protect(held, unit=dp.Rows(1)).count())
+            assert quotients(held, dp.col("x") / by) == exact(
+                dp.protect(held, unit=dp.Rows(1)).count()
+            )
 
 
 @pytest.mark.one_in(2)
@@ -215,7 +264,9 @@ def test_constants_have_all_their_digits(engine):
     """A comparison with a number of many digits is true of that number only."""
     rng, x = random.Random(6), dp.col("x")
     values = [math.ldexp(rng.random(), rng.randint(-40, 40)) for _ in range(20)]
-    table = pl.DataFrame({"x": [math.nextafter(v, end) for v in values for end in (-math.inf, v, math.inf)]})
+    table = pl.DataFrame(
+        {"x": [math.nextafter(v, end) for v in values for end in (-math.inf, v, math.inf)]}
+    )
     same = {f"s{i}": x == value for i, value in enumerate(values)} | {"listed": x.is_in(values)}
     made = dp.protect(engine(table), unit=dp.Rows(1)).with_columns(**same)
     counts = exact(made.agg(**{name: dp.sum(name) for name in same}))
@@ -229,9 +280,14 @@ def test_decimals_are_rounded_once(engine, digits, scale):
     if engine.name == "datafusion":  # which refuses more digits
         digits, scale = 15, min(scale, 15)
     rng = random.Random(8)
-    whole = [rng.randrange(-(10 ** rng.randint(1, digits)) + 1, 10 ** rng.randint(1, digits)) for _ in range(500)]
+    whole = [
+        rng.randrange(-(10 ** rng.randint(1, digits)) + 1, 10 ** rng.randint(1, digits))
+        for _ in range(500)
+    ]
     values = [Decimal(f"{x}e-{scale}") for x in whole]
-    table = pl.DataFrame({"x": pl.Series(values, dtype=pl.Decimal(digits, scale)), "q": [float(x) for x in values]})
+    table = pl.DataFrame(
+        {"x": pl.Series(values, dtype=pl.Decimal(digits, scale)), "q": [float(x) for x in values]}
+    )
     frame = dp.protect(engine(table), unit=dp.Rows(1))
     assert exact(frame.filter(dp.col("x") == dp.col("q")).count()) == exact(frame.count())
 
@@ -241,7 +297,9 @@ def test_decimals_are_rounded_once(engine, digits, scale):
 @pytest.mark.parametrize("first", [0.0, -0.0])
 @pytest.mark.parametrize("question", ["count", "two keys", "top_k", "lists"])
 def test_the_sign_of_zero_in_one_cell_is_not_released(engine, first, question):
-    """Polars left -0.0 as it was, so that the key of a group was released as it stood in the group's first row."""
+    """Polars left -0.0 as it was, so that the key of a group was released as it
+    stood in the group's first row.
+    """
     rows = pl.DataFrame({"u": range(300), "x": [first] + [0.0] * 298 + [-0.0], "g": ["a"] * 300})
     frame = dp.protect(engine(rows), unit="u", budget=dp.Budget(epsilon=1000, delta=0.1))
     limits = {"max_groups": 1, "max_rows_per_group": 1}

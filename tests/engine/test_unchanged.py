@@ -1,4 +1,6 @@
-"""A table that is another at the release than at `dp.protect` is refused before the charge, on every engine."""
+"""A table that is another at the release than at `dp.protect` is refused
+before the charge, on every engine.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,18 @@ from tiers import in_turn
 ROWS = pl.DataFrame({"user": [*range(40)], "x": [1] * 40, "city": ["bonn", "ulm"] * 20})
 TEXTS = ROWS.with_columns(pl.col("x").cast(pl.String))
 CHANGES = {
-    "type": ("ALTER TABLE {t} ALTER COLUMN x TYPE {text}", "Column 'x' was .* at dp.protect.*, and is .* now"),
-    "wider": ("ALTER TABLE {t} ALTER COLUMN x TYPE DOUBLE PRECISION", "Column 'x' was .*, and is .* now"),
-    "unit": ('ALTER TABLE {t} ALTER COLUMN "user" TYPE {text}', "Column 'user' was .*, and is .* now"),
+    "type": (
+        "ALTER TABLE {t} ALTER COLUMN x TYPE {text}",
+        "Column 'x' was .* at dp.protect.*, and is .* now",
+    ),
+    "wider": (
+        "ALTER TABLE {t} ALTER COLUMN x TYPE DOUBLE PRECISION",
+        "Column 'x' was .*, and is .* now",
+    ),
+    "unit": (
+        'ALTER TABLE {t} ALTER COLUMN "user" TYPE {text}',
+        "Column 'user' was .*, and is .* now",
+    ),
     "gone": ("ALTER TABLE {t} DROP COLUMN x", "Column 'x' was there .* gone or renamed"),
     "renamed": ("ALTER TABLE {t} RENAME COLUMN x TO y", "Column 'x' was there .* gone or renamed"),
     "dropped": ("DROP TABLE {t}", "cannot say its columns any more"),
@@ -107,20 +118,33 @@ def stored_in_postgres(in_postgres):
 def test_a_table_of_postgres_with_other_columns_is_refused(change, in_postgres, stored_in_postgres):
     table = stored_in_postgres(ROWS)
     sql, message = CHANGES[change]
-    refused(table, lambda: in_postgres.raw_sql(sql.format(t=table.get_name(), text="text")).close(), message)
+    refused(
+        table,
+        lambda: in_postgres.raw_sql(sql.format(t=table.get_name(), text="text")).close(),
+        message,
+    )
 
 
-def test_steps_of_ibis_before_protect_are_checked_by_the_table_that_they_begin_with(in_postgres, stored_in_postgres):
+def test_steps_of_ibis_before_protect_are_checked_by_the_table_that_they_begin_with(
+    in_postgres, stored_in_postgres
+):
     table = stored_in_postgres(ROWS)
     sql, message = CHANGES["wider"]
     steps = table.filter(table.x > 0).mutate(x=table.x + 1)
-    refused(steps, lambda: in_postgres.raw_sql(sql.format(t=table.get_name(), text="text")).close(), message)
+    refused(
+        steps,
+        lambda: in_postgres.raw_sql(sql.format(t=table.get_name(), text="text")).close(),
+        message,
+    )
 
 
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
-        ("DROP TABLE t; CREATE TABLE t (user INTEGER, x TEXT, city TEXT)", "Column 'x' was INTEGER .* TEXT now"),
+        (
+            "DROP TABLE t; CREATE TABLE t (user INTEGER, x TEXT, city TEXT)",
+            "Column 'x' was INTEGER .* TEXT now",
+        ),
         ("ALTER TABLE t RENAME COLUMN x TO y", "Column 'x' was there .* gone or renamed"),
         ("DROP TABLE t", "cannot say its columns any more"),
     ],
@@ -156,19 +180,24 @@ def test_a_table_of_datafusion_with_other_columns_is_refused():
         context.deregister_table("t")
         context.register_record_batches("t", [TEXTS.to_arrow().to_batches()])
 
-    refused(ibis.datafusion.connect(context).table("t"), change, "Column 'x' was int64 .* string now")
+    refused(
+        ibis.datafusion.connect(context).table("t"), change, "Column 'x' was int64 .* string now"
+    )
 
 
 @pytest.mark.parametrize(
     ("other", "named"),
     [
         (TEXTS, "rows. Column 'x' was Int64 and is String now. Protect"),
-        pytest.param(ROWS.drop("x"), "rows. Column 'x' is gone or renamed. Protect", marks=pytest.mark.long),
+        pytest.param(
+            ROWS.drop("x"), "rows. Column 'x' is gone or renamed. Protect", marks=pytest.mark.long
+        ),
         (ROWS, "rows. Protect"),
     ],
 )
 @pytest.mark.parametrize(
-    "reader", ["polars", "pyarrow", "dask", pytest.param("spark", marks=pytest.mark.xdist_group("spark"))]
+    "reader",
+    ["polars", "pyarrow", "dask", pytest.param("spark", marks=pytest.mark.xdist_group("spark"))],
 )
 def test_files_that_were_replaced_are_refused(reader, other, named, tmp_path, request):
     file = tmp_path / "a file.parquet"
@@ -189,22 +218,35 @@ def test_files_that_were_replaced_are_refused(reader, other, named, tmp_path, re
         file.unlink()
         other.vstack(other).write_parquet(file)
 
-    refused(table, change, f"files of this table were written after.* different {named}", EngineError)
+    refused(
+        table, change, f"files of this table were written after.* different {named}", EngineError
+    )
 
 
 DASK_FILES = {"csv": "write_csv", "json": "write_ndjson"}
 
 
-OTHERS = {"type": TEXTS, "gone": ROWS.drop("x"), "order": ROWS.select("x", "city", "user"), "rows": ROWS.head(20)}
+OTHERS = {
+    "type": TEXTS,
+    "gone": ROWS.drop("x"),
+    "order": ROWS.select("x", "city", "user"),
+    "rows": ROWS.head(20),
+}
 
 
 @pytest.mark.parametrize(("form", "change"), in_turn(DASK_FILES, [*OTHERS, "removed"]))
 def test_text_files_that_dask_reads_are_those_of_protect(form, change, tmp_path, dask_here):
-    """Dask would take a column that is gone for one of nulls, and read others by the names of its first look."""
+    """Dask would take a column that is gone for one of nulls, and read others
+    by the names of its first look.
+    """
     frames, file = pytest.importorskip("dask.dataframe"), tmp_path / f"t.{form}"
     getattr(ROWS, DASK_FILES[form])(file)
     table = frames.read_csv(file) if form == "csv" else frames.read_json(file, lines=True)
-    wrote = file.unlink if change == "removed" else lambda: getattr(OTHERS[change], DASK_FILES[form])(file)
+    wrote = (
+        file.unlink
+        if change == "removed"
+        else lambda: getattr(OTHERS[change], DASK_FILES[form])(file)
+    )
     refused(table, wrote, "files of this table were written after", EngineError)
 
 
@@ -224,7 +266,9 @@ def delta_table(folder, with_rows):
     with_rows.write_delta(folder / "lake")
 
     def change(other, vacuum):
-        other.write_delta(folder / "lake", mode="overwrite", delta_write_options={"schema_mode": "overwrite"})
+        other.write_delta(
+            folder / "lake", mode="overwrite", delta_write_options={"schema_mode": "overwrite"}
+        )
         if vacuum:
             again = table.DeltaTable(folder / "lake")
             again.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
@@ -241,7 +285,9 @@ def delta_table(folder, with_rows):
         (ROWS.with_columns(z=1), "cannot say its columns any more"),
     ],
 )
-def test_a_delta_table_with_other_columns_or_without_its_files_is_refused(other, message, vacuum, tmp_path):
+def test_a_delta_table_with_other_columns_or_without_its_files_is_refused(
+    other, message, vacuum, tmp_path
+):
     table, change = delta_table(tmp_path, ROWS)
     if not vacuum and "z" in other.columns and "x" in other.columns:
         budget = dp.Budget(epsilon=10.0)
@@ -279,7 +325,11 @@ def test_files_of_duckdb_may_have_other_rows_but_no_other_types(tmp_path):
     connection, _ = duckdb_table("itself")
     file = tmp_path / "t.parquet"
     ROWS.write_parquet(file)
-    refused(connection.read_parquet(str(file)), lambda: TEXTS.write_parquet(file), "Column 'x' was BIGINT .* VARCHAR")
+    refused(
+        connection.read_parquet(str(file)),
+        lambda: TEXTS.write_parquet(file),
+        "Column 'x' was BIGINT .* VARCHAR",
+    )
 
 
 def test_tables_in_memory_are_those_of_protect():
@@ -295,16 +345,25 @@ def test_tables_in_memory_are_those_of_protect():
         assert budget.spent.epsilon == 1.0
 
 
-def test_the_look_at_the_types_of_a_query_leaves_no_view_in_postgres(in_postgres, stored_in_postgres):
+def test_the_look_at_the_types_of_a_query_leaves_no_view_in_postgres(
+    in_postgres, stored_in_postgres
+):
     name = stored_in_postgres(ROWS).get_name()
     types = in_postgres.table(name).schema()
     rows = in_postgres.sql(f"SELECT * FROM {name}", schema=types)
     asked(rows, dp.Budget(epsilon=1.0)).release(epsilon=1.0)
     sql = CHANGES["type"][0].format(t=name, text="text")
-    refused(rows, lambda: in_postgres.raw_sql(sql).close(), "Column 'x' was int8 .*, and is text now")
+    refused(
+        rows, lambda: in_postgres.raw_sql(sql).close(), "Column 'x' was int8 .*, and is text now"
+    )
     in_postgres.con.rollback()
     with in_postgres.con.cursor() as cursor:
-        assert cursor.execute("SELECT viewname FROM pg_views WHERE schemaname LIKE 'pg_temp%'").fetchall() == []
+        assert (
+            cursor.execute(
+                "SELECT viewname FROM pg_views WHERE schemaname LIKE 'pg_temp%'"
+            ).fetchall()
+            == []
+        )
 
 
 JDBC = "jdbc:derby:memory:unchanged;create=true"
@@ -338,15 +397,23 @@ def derby(spark_session):
 @pytest.mark.parametrize(
     ("statements", "message"),
     [
-        (("DROP TABLE visits", VISITS.format(type="VARCHAR(9)")), "Column 'x' was int .* is string now"),
-        (("DROP TABLE visits", VISITS.format(type="DOUBLE")), "Column 'x' was int .* is double now"),
+        (
+            ("DROP TABLE visits", VISITS.format(type="VARCHAR(9)")),
+            "Column 'x' was int .* is string now",
+        ),
+        (
+            ("DROP TABLE visits", VISITS.format(type="DOUBLE")),
+            "Column 'x' was int .* is double now",
+        ),
         (('ALTER TABLE visits DROP COLUMN "x"',), "Column 'x' was there .* gone or renamed"),
         (('RENAME COLUMN visits."x" TO "z"',), "Column 'x' was there .* gone or renamed"),
         (("DROP TABLE visits",), "cannot say its columns any more"),
         (("INSERT INTO visits VALUES (99, 1, 'ulm')",), None),
     ],
 )
-def test_a_table_that_spark_reads_by_jdbc_with_other_columns_is_refused(derby, statements, message, computed):
+def test_a_table_that_spark_reads_by_jdbc_with_other_columns_is_refused(
+    derby, statements, message, computed
+):
     """Spark asks a database for its columns once, and casts its cells afterwards."""
     reader, run = derby
     table = reader.load()

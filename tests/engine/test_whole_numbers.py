@@ -1,4 +1,6 @@
-"""Sums of whole numbers from the middle of odd bounds: equal integers on every engine, for the ends of every type."""
+"""Sums of whole numbers from the middle of odd bounds:
+equal integers on every engine, for the ends of every type.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,15 @@ COLUMNS = {  # values, and bounds that are an odd number of units apart
     "lowest": (pl.Series([-(2**63), 2**63 - 1, 3, -(2**63) + 2]), (-(2**63), -(2**63) + 5)),
     "highest": (pl.Series([-(2**63), 2**63 - 1, 3, 2**63 - 3]), (2**63 - 4, 2**63 - 1)),
     "unsigned": (pl.Series([0, 2**64 - 1, 2**63, 5], dtype=pl.UInt64), (4, 7)),
-    "day": ([dt.date(1, 1, 1), dt.date(9999, 12, 31), _DAY, None], (_DAY, _DAY + dt.timedelta(days=365))),
+    "day": (
+        [dt.date(1, 1, 1), dt.date(9999, 12, 31), _DAY, None],
+        (_DAY, _DAY + dt.timedelta(days=365)),
+    ),
     "time": (
-        pl.Series([dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31), _TIME + _MICRO, None], dtype=pl.Datetime("us")),
+        pl.Series(
+            [dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31), _TIME + _MICRO, None],
+            dtype=pl.Datetime("us"),
+        ),
         (_TIME, _TIME + 3 * _MICRO),
     ),
 }
@@ -32,7 +40,9 @@ _ZERO = {dt.date: dt.date(1970, 1, 1), dt.datetime: dt.datetime(1970, 1, 1)}
 def _number(value):
     """A value as a whole number: days, or microseconds, since 1970."""
     if type(value) in _ZERO:
-        return (value - _ZERO[type(value)]) // (_MICRO if isinstance(value, dt.datetime) else dt.timedelta(days=1))
+        return (value - _ZERO[type(value)]) // (
+            _MICRO if isinstance(value, dt.datetime) else dt.timedelta(days=1)
+        )
     return int(value)
 
 
@@ -49,7 +59,14 @@ def test_each_value_is_twice_its_distance_from_the_middle(engine, name, unit):
     numbers = [min(max(_number(value), low), high) for value in values if value is not None]
     (total,) = (paid.total for paid in query._question.read if paid.names == ("m.sum",))
     found = dict(
-        zip((p.names[0] for p in query._question.read), engines.totals(query._question, 1).values, strict=True)
+        zip(
+            (p.names[0] for p in query._question.read),
+            engines.totals(query._question, 1).values,
+            strict=True,
+        )
     )
-    assert int(found["m.sum"][0]) == sum(2 * number - low - high for number in numbers) << total.fraction
+    assert (
+        int(found["m.sum"][0])
+        == sum(2 * number - low - high for number in numbers) << total.fraction
+    )
     assert total.unit == Fraction(1, 2 << total.fraction)

@@ -1,4 +1,6 @@
-"""A type that a plan accepts can be released. Other types are refused before anything is charged."""
+"""A type that a plan accepts can be released.
+Other types are refused before anything is charged.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,10 @@ from dpframe.engine.backends import polars as on_polars
 from dpframe.errors import DpFrameError, WrongType
 from strategies import answer
 
-WIDE = {"HUGEINT": ("Int128", [2**63, -(2**127), 2**127 - 1]), "UHUGEINT": ("UInt128", [2**63, 2**127, 2**128 - 1])}
+WIDE = {
+    "HUGEINT": ("Int128", [2**63, -(2**127), 2**127 - 1]),
+    "UHUGEINT": ("UInt128", [2**63, 2**127, 2**128 - 1]),
+}
 
 _HELD = []
 
@@ -29,7 +34,9 @@ def _table(place, name, cells):
     connection = duckdb.connect()
     _HELD.append(connection)  # in DuckDB 1 a relation does not hold its own
     connection.execute(f"CREATE TABLE t (u BIGINT, k {name})")
-    connection.executemany("INSERT INTO t VALUES (?, ?)", [[u, str(value)] for u, value in enumerate(values)])
+    connection.executemany(
+        "INSERT INTO t VALUES (?, ?)", [[u, str(value)] for u, value in enumerate(values)]
+    )
     return connection.table("t")
 
 
@@ -45,7 +52,9 @@ _KEYS = {
     "mode": lambda f: f.mode("k", keys=[5, 6], max_rows=1),
     "top": lambda f: f.top_k("k", 1, keys=[5, 6], max_rows=1),
     "feature": lambda f: f.per_unit(k=dp.min("k")).group_by("k", max_groups=1).count_units(),
-    "filled": lambda f: f.fill_null("k", 7).clip("k", 0, 9).group_by("k", max_groups=1).count_units(),
+    "filled": lambda f: (
+        f.fill_null("k", 7).clip("k", 0, 9).group_by("k", max_groups=1).count_units()
+    ),
 }
 _NUMBERS = {
     "sum": (lambda f: f.sum("k", bounds=(0, 10), max_rows=1), 315),
@@ -54,9 +63,18 @@ _NUMBERS = {
     "n_unique": (lambda f: f.n_unique("k", max_rows=1), 4),
     "filter": (lambda f: f.filter(dp.col("k") == 5).count_units(), 57),
     "is_in": (lambda f: f.filter(dp.col("k").is_in([5, 6])).count_units(), 57),
-    "plus": (lambda f: f.with_columns(z=dp.col("k") * 2 + 1).sum("z", bounds=(0, 10), max_rows=1), None),
-    "per unit": (lambda f: f.per_unit(a=dp.sum("k"), b=dp.mean("k"), c=dp.max("k")).count_units(), 60),
-    "join": (lambda f: f.join({"k": [5], "w": [1]}, on="k").sum("w", bounds=(0, 1), max_rows=1), 57),
+    "plus": (
+        lambda f: f.with_columns(z=dp.col("k") * 2 + 1).sum("z", bounds=(0, 10), max_rows=1),
+        None,
+    ),
+    "per unit": (
+        lambda f: f.per_unit(a=dp.sum("k"), b=dp.mean("k"), c=dp.max("k")).count_units(),
+        60,
+    ),
+    "join": (
+        lambda f: f.join({"k": [5], "w": [1]}, on="k").sum("w", bounds=(0, 1), max_rows=1),
+        57,
+    ),
     "auto": (lambda f: f.sum("k", bounds=dp.Auto(), max_rows=1), None),
 }
 
@@ -64,7 +82,9 @@ _NUMBERS = {
 @pytest.mark.parametrize("place", ["polars", "duckdb"])
 @pytest.mark.parametrize("name", WIDE)
 def test_wide_whole_numbers_are_no_keys_whatever_the_cells(place, name):
-    """One cell of 2^63 made DuckDB raise after the charge; a key of the type was paid for, and its table was lost."""
+    """One cell of 2^63 made DuckDB raise after the charge;
+    a key of the type was paid for, and its table was lost.
+    """
     for cells in ([], WIDE[name][1]):
         frame = _protected(_table(place, name, cells))
         for say, ask in _KEYS.items():
@@ -93,7 +113,12 @@ def test_wide_whole_numbers_are_values_units_and_keys_once_cast(place, name):
         assert len(out.to_pandas()) == 1, say
         if expected is not None and (name, say) != ("HUGEINT", "sum"):
             assert abs(out.value - expected) < 1, say
-    out = frame.cast("k", "int64").group_by("k", max_groups=1).count_units().release(epsilon=100, delta=1e-3)
+    out = (
+        frame.cast("k", "int64")
+        .group_by("k", max_groups=1)
+        .count_units()
+        .release(epsilon=100, delta=1e-3)
+    )
     for made in (out.table, out.to_pandas(), out.to_polars(), out.to_arrow()):
         assert len(made) == 1
     assert (out.to_csv(), "<table" in out.to_html()) == (out.to_polars().write_csv(), True)
@@ -134,7 +159,8 @@ def _cells(duckdb):
     }
     for name, cell in typed.items():
         connection.execute(
-            f"CREATE OR REPLACE TABLE t AS SELECT i AS u, CAST({cell} AS {name}) AS k FROM range(60) r(i)"
+            f"CREATE OR REPLACE TABLE t AS SELECT i AS u, CAST({cell} AS {name}) AS k FROM "
+            "range(60) r(i)"
         )
         yield name, connection.table("t")
 
@@ -153,7 +179,9 @@ _ASKED = {
 @pytest.mark.filterwarnings("ignore:The released table is empty")  # three units: it is about types
 @pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.long)])
 def test_every_type_of_duckdb_comes_out_or_is_refused_before_the_charge(tmp_path, every):
-    """The hardest cell of each type: a charged release returns a table in every form. Quick is each seventh."""
+    """The hardest cell of each type: a charged release returns a table in every form.
+    Quick is each seventh.
+    """
     for number, (name, table) in enumerate(_cells(pytest.importorskip("duckdb"))):
         for say, ask in list({**_ASKED, "unit": None}.items())[number % every :: every]:
             spent = 0
@@ -161,7 +189,9 @@ def test_every_type_of_duckdb_comes_out_or_is_refused_before_the_charge(tmp_path
                 frame = _protected(table, unit="k" if ask is None else "u")
                 spent = frame.budget
                 query = frame.count_units() if ask is None else ask(frame)
-                out = query.release(epsilon=100, delta=1e-3 if say in ("found", "number", "text") else 0)
+                out = query.release(
+                    epsilon=100, delta=1e-3 if say in ("found", "number", "text") else 0
+                )
             except DpFrameError:
                 assert spent == 0 or spent.spent.epsilon == 0, (name, say)
                 continue
@@ -173,7 +203,9 @@ def test_every_type_of_duckdb_comes_out_or_is_refused_before_the_charge(tmp_path
 
 
 def test_numbers_that_a_version_of_polars_takes_for_one_are_not_read(monkeypatch):
-    """Polars 1.30 groups whole numbers of 128 bits by 64 of them, so that two people could be one."""
+    """Polars 1.30 groups whole numbers of 128 bits by 64 of them,
+    so that two people could be one.
+    """
     frame = pl.DataFrame({"u": [1, 2], "k": pl.Series([0, 2**64], dtype=pl.Int128)})
     monkeypatch.setattr(on_polars, "_wide_are_apart", lambda: False)
     with pytest.raises(WrongType, match="cast it before"):
@@ -205,7 +237,13 @@ def _unsigned(place):
 @pytest.mark.parametrize("place", ["polars", "duckdb", "ibis"])
 @pytest.mark.parametrize(
     ("keys", "counts"),
-    [([5], [1]), ([2**63], [2]), ([2**63, 5, 2**64 - 1], [2, 1, 1]), ([2**63, None], [2, 1]), ([None, 5], [1, 1])],
+    [
+        ([5], [1]),
+        ([2**63], [2]),
+        ([2**63, 5, 2**64 - 1], [2, 1, 1]),
+        ([2**63, None], [2, 1]),
+        ([None, 5], [1, 1]),
+    ],
 )
 def test_whole_numbers_without_a_sign_are_listed_keys_to_the_last(place, keys, counts):
     """Ibis took each number of a list for an int64, and failed on 2^63."""
@@ -228,7 +266,14 @@ def test_a_whole_number_without_a_sign_takes_the_place_of_null(place):
 @pytest.mark.parametrize("place", ["polars", "duckdb", "ibis"])
 @pytest.mark.parametrize(
     ("listed", "inside"),
-    [([2**63], 2), ([2**63 - 1, 2**63], 3), ([2**64 - 1, 5, -1, 0.5], 2), ([2.0**63, 1e300], 2), ([], 0), ([-1], 0)],
+    [
+        ([2**63], 2),
+        ([2**63 - 1, 2**63], 3),
+        ([2**64 - 1, 5, -1, 0.5], 2),
+        ([2.0**63, 1e300], 2),
+        ([], 0),
+        ([-1], 0),
+    ],
 )
 def test_whole_numbers_without_a_sign_are_in_a_list_to_the_last(place, listed, inside):
     """What is beyond 64 bits with a sign was in no list, and neither in it nor not in it."""

@@ -1,9 +1,10 @@
-"""A question's record: everything that it shows, as text that can be read and compared byte for byte.
+"""A question's record: everything that it shows, as text that can be
+read and compared byte for byte.
 
-Random words come from a stream that follows from the question's name, so released numbers are the same in each run.
-What depends on the clock, on versions and on folders is replaced by <now>, <version> and <folder>. Floats are written
-with all their digits. Those of mathematical functions, whose last digit is the processor's, are written with twelve:
-see `Page.near`.
+Random words come from a stream that follows from the question's name, so released numbers are the
+same in each run. What depends on the clock, on versions and on folders is replaced by <now>,
+<version> and <folder>. Floats are written with all their digits. Those of mathematical functions,
+whose last digit is the processor's, are written with twelve: see `Page.near`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,17 @@ from dpframe.noise import bits
 from dpframe.testing import Words
 
 EXPECTED = Path(__file__).parent / "expected"
-VERSIONED = ("polars", "pandas", "numpy", "narwhals", "python-flint", "altair", "dp-accounting", "scipy", "openpyxl")
+VERSIONED = (
+    "polars",
+    "pandas",
+    "numpy",
+    "narwhals",
+    "python-flint",
+    "altair",
+    "dp-accounting",
+    "scipy",
+    "openpyxl",
+)
 _NAMED = ("dpframe", "polars", "narwhals", "numpy", "python-flint")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(\+00:00)?")
 
@@ -44,8 +55,9 @@ Bring = Callable[[pl.DataFrame], Any]
 class Question:
     """What is asked, and in which file its record is.
 
-    `everywhere`: each engine must give the same record. `versions`: packages whose versions must be those that the
-    expected records were made with, because what they write is part of the record. `long`: for the long tier alone.
+    `everywhere`: each engine must give the same record. `versions`: packages whose versions must be
+    those that the expected records were made with, because what they write is part of the record.
+    `long`: for the long tier alone.
     """
 
     topic: str
@@ -57,7 +69,9 @@ class Question:
 
 
 class Stream(Words):
-    """Words of which the highest bits of one, at the place `flipped`, are inverted: the negative control."""
+    """Words of which the highest bits of one, at the place `flipped`, are
+    inverted: the negative control.
+    """
 
     def __init__(self, name: str, flipped: int | None = None) -> None:
         super().__init__(name)
@@ -88,7 +102,9 @@ class Page:
         self._parts.append(f"[{title}]{apart}{written}")
 
     def near(self, title: str, value: Any) -> None:
-        """Numbers that come from exp, log and the like, whose last digits may differ between processors."""
+        """Numbers that come from exp, log and the like, whose last digits
+        may differ between processors.
+        """
         self.note(title, value, _twelve)
 
     def refused(self, title: str, call: Callable[[], Any]) -> None:
@@ -110,7 +126,9 @@ def refusal(error: DpFrameError) -> str:
     return f"{type(error).__name__}: {error.args[0]}"
 
 
-def record(question: Question, bring: Bring = lambda frame: frame, flipped: int | None = None) -> str:
+def record(
+    question: Question, bring: Bring = lambda frame: frame, flipped: int | None = None
+) -> str:
     """The record of a question, from one engine's tables."""
     return _recorded(question, bring, flipped)[0]
 
@@ -127,7 +145,11 @@ def on_polars(question: Question) -> str:
 
 
 def _recorded(question: Question, bring: Bring, flipped: int | None) -> tuple[str, int]:
-    with tempfile.TemporaryDirectory() as folder, replayed(question.name, flipped) as stream, warnings.catch_warnings():
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        replayed(question.name, flipped) as stream,
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore", DpFrameWarning)
         page = Page(question.name, bring, Path(folder))
         question.fill(page)
@@ -136,7 +158,9 @@ def _recorded(question: Question, bring: Bring, flipped: int | None) -> tuple[st
 
 @contextmanager
 def replayed(name: str, flipped: int | None = None) -> Iterator[Stream]:
-    """All randomness replaced: the words of the noise, and the tokens by which partitions choose."""
+    """All randomness replaced: the words of the noise, and the
+    tokens by which partitions choose.
+    """
     stream = Stream(name, flipped)
     salt = hashlib.shake_256(name.encode()).hexdigest(16)
     with bits.substitute(stream), mock.patch.object(bits, "random_salt", return_value=salt):
@@ -147,14 +171,18 @@ def replayed(name: str, flipped: int | None = None) -> Iterator[Stream]:
 
 
 def text(value: Any, number: Callable[[float], str] = repr) -> str:
-    """A value in one line, or in several: a table with a line for each row, a mapping with one for each key."""
+    """A value in one line, or in several: a table with a line for each row, a
+    mapping with one for each key.
+    """
     if isinstance(value, (pd.DataFrame, pl.DataFrame)) or hasattr(value, "to_pydict"):
         return _table(_polars(value), number)
     if isinstance(value, str):
         return str(value)
     if isinstance(value, Mapping):
         return "\n".join(f"  {key}: {_cell(item, number)}" for key, item in value.items())
-    if isinstance(value, (list, tuple)) and any(isinstance(item, (str, list, tuple, Mapping)) for item in value):
+    if isinstance(value, (list, tuple)) and any(
+        isinstance(item, (str, list, tuple, Mapping)) for item in value
+    ):
         return "\n".join(f"  {_cell(item, number)}" for item in value)
     return _cell(value, number)
 
@@ -181,7 +209,11 @@ def _table(table: pl.DataFrame, number: Callable[[float], str]) -> str:
 def _polars(table: Any) -> pl.DataFrame:
     if isinstance(table, pl.DataFrame):
         return table
-    return pl.from_pandas(table) if isinstance(table, pd.DataFrame) else pl.DataFrame(pl.from_arrow(table))
+    return (
+        pl.from_pandas(table)
+        if isinstance(table, pd.DataFrame)
+        else pl.DataFrame(pl.from_arrow(table))
+    )
 
 
 def _cell(item: Any, number: Callable[[float], str]) -> str:
@@ -210,7 +242,10 @@ def _neutral(record: str, folder: Path) -> str:
         return "<now>" if abs(now - read) < dt.timedelta(hours=1) else match[0]
 
     record = _MOMENT.sub(moment, record).replace(str(folder), "<folder>")
-    for package, version in {**{name: metadata.version(name) for name in _NAMED}, **_python()}.items():
+    for package, version in {
+        **{name: metadata.version(name) for name in _NAMED},
+        **_python(),
+    }.items():
         for between in (" ", '": "'):
             record = record.replace(f"{package}{between}{version}", f"{package}{between}<version>")
     return record
@@ -247,13 +282,19 @@ def expected(topic: str) -> Mapping[str, str]:
     path = EXPECTED / f"{topic}.txt"
     whole = path.read_text("utf-8") if path.exists() else ""
     sections = re.split(r"^(?==== )", whole, flags=re.MULTILINE)
-    return {section.partition("\n")[0].removeprefix("=== "): section for section in sections if section}
+    return {
+        section.partition("\n")[0].removeprefix("=== "): section for section in sections if section
+    }
 
 
 def write(questions: Sequence[Question]) -> list[Path]:
-    """Write the expected records of all questions anew, and remove files that no question belongs to."""
+    """Write the expected records of all questions anew, and remove
+    files that no question belongs to.
+    """
     EXPECTED.mkdir(exist_ok=True)
-    files = {f"{topic}.txt": "" for topic in dict.fromkeys(question.topic for question in questions)}
+    files = {
+        f"{topic}.txt": "" for topic in dict.fromkeys(question.topic for question in questions)
+    }
     for question in questions:
         files[f"{question.topic}.txt"] += record(question)
     files["versions.txt"] = "".join(f"{name} {version}\n" for name, version in versions().items())

@@ -1,4 +1,6 @@
-"""Calls that are refused, by what is wrong with them: their messages are part of what people read."""
+"""Calls that are refused, by what is wrong with them:
+their messages are part of what people read.
+"""
 
 from __future__ import annotations
 
@@ -39,12 +41,18 @@ REFUSALS: Mapping[str, Mapping[str, Call]] = {
         "mean": lambda f, p: f.mean("spend", bounds=(0, 1)).sensitivity,
         "groups": lambda f, p: f.group_by("home", keys=["Bonn"]).count_units().release(epsilon=0.1),
         "rows per group": lambda f, p: f.group_by("home", **KEYS).count().release(epsilon=0.1),
-        "groups of keys found": lambda f, p: f.group_by("home").count_units().release(epsilon=0.1, delta=1e-9),
-        "crosstab": lambda f, p: f.crosstab("home", "member", keys={"home": ["Bonn"]}).release(epsilon=0.1),
+        "groups of keys found": lambda f, p: (
+            f.group_by("home").count_units().release(epsilon=0.1, delta=1e-9)
+        ),
+        "crosstab": lambda f, p: f.crosstab("home", "member", keys={"home": ["Bonn"]}).release(
+            epsilon=0.1
+        ),
         "histogram": lambda f, p: f.histogram("age", bins=[0, 50, 100]).release(epsilon=0.1),
         "marginals": lambda f, p: f.marginals(["member"], "1-way"),
         "different values": lambda f, p: f.n_unique("shop").release(epsilon=0.1),
-        "several": lambda f, p: f.agg(n=dp.count(), m=dp.median("age", bounds=(0, 9))).accuracy(epsilon=0.1),
+        "several": lambda f, p: f.agg(n=dp.count(), m=dp.median("age", bounds=(0, 9))).accuracy(
+            epsilon=0.1
+        ),
     },
     "missing bounds": {
         "sum": lambda f, p: f.sum("spend", max_rows=3).release(epsilon=0.1),
@@ -54,7 +62,9 @@ REFUSALS: Mapping[str, Mapping[str, Call]] = {
         "one side": lambda f, p: f.clip("spend", 0).sum("spend", max_rows=3).release(epsilon=0.1),
         "in the wrong order": lambda f, p: f.sum("spend", bounds=(9, 1), max_rows=3),
         "infinite": lambda f, p: f.sum("spend", bounds=(0, float("inf")), max_rows=3),
-        "of another type": lambda f, p: f.sum("spend", bounds=(dt.date(2020, 1, 1), dt.date(2021, 1, 1)), max_rows=3),
+        "of another type": lambda f, p: f.sum(
+            "spend", bounds=(dt.date(2020, 1, 1), dt.date(2021, 1, 1)), max_rows=3
+        ),
         "both kinds": lambda f, p: f.sum("spend", bounds=(0, 1), unit_bounds=(0, 1), max_rows=3),
         "one number": lambda f, p: f.sum("spend", bounds=7, max_rows=3),
         "the word auto": lambda f, p: f.sum("spend", bounds="auto", max_rows=3),
@@ -102,8 +112,12 @@ REFUSALS: Mapping[str, Mapping[str, Call]] = {
         "rho and epsilon": lambda f, p: f.count_units().release(epsilon=1, rho=1),
         "rho from epsilon": lambda f, p: f.count_units().release(rho=0.1),
         "delta of 1": lambda f, p: f.count_units().release(epsilon=0.1, delta=1.0),
-        "keys found without delta": lambda f, p: f.group_by("home", max_groups=1).count_units().release(epsilon=0.1),
-        "gaussian without delta": lambda f, p: f.count_units().release(epsilon=0.1, noise="gaussian"),
+        "keys found without delta": lambda f, p: (
+            f.group_by("home", max_groups=1).count_units().release(epsilon=0.1)
+        ),
+        "gaussian without delta": lambda f, p: f.count_units().release(
+            epsilon=0.1, noise="gaussian"
+        ),
         "no noise": lambda f, p: f.count_units().release(epsilon=0.1, noise="uniform"),
         "too much": lambda f, p: f.count_units().release(epsilon=1.5),
         "delta that the budget has not": lambda f, p: (
@@ -112,10 +126,14 @@ REFUSALS: Mapping[str, Mapping[str, Call]] = {
         "ci of 1": lambda f, p: f.count_units().release(epsilon=0.1, ci=1),
         "accuracy without a price": lambda f, p: f.count_units().accuracy(),
         "alpha of 2": lambda f, p: f.count_units().accuracy(epsilon=1, alpha=2),
-        "rows below 1": lambda f, p: f.mean("age", bounds=(0, 1), max_rows=1).accuracy(epsilon=1, assume_rows=0),
+        "rows below 1": lambda f, p: f.mean("age", bounds=(0, 1), max_rows=1).accuracy(
+            epsilon=1, assume_rows=0
+        ),
         "an error of 0": lambda f, p: f.count_units().epsilon_for(error=0),
         "an error of no column": lambda f, p: f.count_units().epsilon_for(error=1, column="n"),
-        "an error that depends on rows": lambda f, p: f.mean("age", bounds=(0, 9), max_rows=1).epsilon_for(error=1),
+        "an error that depends on rows": lambda f, p: f.mean(
+            "age", bounds=(0, 9), max_rows=1
+        ).epsilon_for(error=1),
         "a name that is empty": lambda f, p: f.count_units().release(epsilon=0.1, name=" "),
         "refresh without a name": lambda f, p: f.count_units().release(epsilon=0.1, refresh=True),
         "a share of 0": lambda f, p: dp.count(share=0),
@@ -124,8 +142,12 @@ REFUSALS: Mapping[str, Mapping[str, Call]] = {
         "no accountant": lambda f, p: dp.Budget(epsilon=1, accountant="rdp"),
         "a plan of nothing": lambda f, p: f.budget.plan([], epsilon=1),
         "a plan of tables": lambda f, p: f.budget.plan([PLAIN], epsilon=1),
-        "a plan with too few shares": lambda f, p: f.budget.plan([f.count_units()] * 2, epsilon=0.1, shares=[1]),
-        "a plan of another budget": lambda f, p: dp.Budget(epsilon=1).plan([f.count_units()], epsilon=0.1),
+        "a plan with too few shares": lambda f, p: f.budget.plan(
+            [f.count_units()] * 2, epsilon=0.1, shares=[1]
+        ),
+        "a plan of another budget": lambda f, p: dp.Budget(epsilon=1).plan(
+            [f.count_units()], epsilon=0.1
+        ),
     },
     "questions": {
         "no aggregate": lambda f, p: f.agg(max_rows=1),
@@ -137,7 +159,9 @@ REFUSALS: Mapping[str, Mapping[str, Call]] = {
         "no listed values": lambda f, p: f.mode("home", max_rows=1),
         "limits on listed values": lambda f, p: f.top_k("shop", 2, keys=list(SHOPS), max_groups=1),
         "more than are listed": lambda f, p: f.top_k("shop", 9, keys=list(SHOPS), max_rows=1),
-        "first outside of per_unit": lambda f, p: f.agg(x=dp.first("age", by="when"), max_rows=1).release(epsilon=0.1),
+        "first outside of per_unit": lambda f, p: f.agg(
+            x=dp.first("age", by="when"), max_rows=1
+        ).release(epsilon=0.1),
         "median of a unit": lambda f, p: f.per_unit(x=dp.median("age", bounds=(0, 1))),
         "keys twice": lambda f, p: f.group_by("home", keys=["Bonn", "Bonn"], max_groups=1),
         "keys that are one text": lambda f, p: f.group_by("home", keys="Bonn", max_groups=1),
@@ -151,31 +175,60 @@ REFUSALS: Mapping[str, Mapping[str, Call]] = {
         "Auto as a limit": lambda f, p: f.count(max_rows=dp.Auto()),
         "all of the price for limits": lambda f, p: dp.Auto(1),
         "sensitivity of what is not chosen": lambda f, p: f.count(limits=dp.Auto()).sensitivity,
-        "margins of keys found": lambda f, p: f.crosstab("home", "level", max_groups=1, margins=True),
+        "margins of keys found": lambda f, p: f.crosstab(
+            "home", "level", max_groups=1, margins=True
+        ),
         "parts of means": lambda f, p: f.crosstab(
-            "home", "member", "age", "mean", bounds=(0, 9), keys={"home": ["Bonn"]}, normalize=True, max_rows=1
+            "home",
+            "member",
+            "age",
+            "mean",
+            bounds=(0, 9),
+            keys={"home": ["Bonn"]},
+            normalize=True,
+            max_rows=1,
         ),
         "margins of medians": lambda f, p: f.crosstab(
-            "home", "member", "age", "median", bounds=(0, 9), keys={"home": ["Bonn"]}, margins=True, max_rows=1
+            "home",
+            "member",
+            "age",
+            "median",
+            bounds=(0, 9),
+            keys={"home": ["Bonn"]},
+            margins=True,
+            max_rows=1,
         ),
         "margins of people": lambda f, p: f.crosstab(
-            "home", "member", aggfunc="count_units", keys={"home": ["Bonn", "Kiel"]}, margins=True, max_groups=2
+            "home",
+            "member",
+            aggfunc="count_units",
+            keys={"home": ["Bonn", "Kiel"]},
+            margins=True,
+            max_groups=2,
         ),
-        "subtotals of one key": lambda f, p: f.crosstab("home", "member", margins=True, subtotals=True, max_rows=1),
+        "subtotals of one key": lambda f, p: f.crosstab(
+            "home", "member", margins=True, subtotals=True, max_rows=1
+        ),
         "margins of no kind": lambda f, p: f.crosstab("home", "member", margins="some", max_rows=1),
-        "marginals without delta": lambda f, p: f.marginals(["member"], "1-way", max_rows=1).release(epsilon=0.1),
+        "marginals without delta": lambda f, p: f.marginals(
+            ["member"], "1-way", max_rows=1
+        ).release(epsilon=0.1),
         "marginals without keys": lambda f, p: f.marginals(["home"], "1-way", max_rows=1),
         "marginals of no workload": lambda f, p: f.marginals(["member"], "three", max_rows=1),
-        "partition under replace": lambda f, p: PLAIN.dp(unit="user", budget=f.budget, neighbors="replace").partition(
-            "home", keys=["Bonn"]
-        ),
+        "partition under replace": lambda f, p: PLAIN.dp(
+            unit="user", budget=f.budget, neighbors="replace"
+        ).partition("home", keys=["Bonn"]),
         "tune with Rows": lambda f, p: (
             PLAIN.dp(unit=dp.Rows(2), budget=f.budget).count().tune({"max_rows": [1]}, epsilon=0.1)
         ),
         "tune of no limit": lambda f, p: f.count(max_rows=1).tune({"rows": [1]}, epsilon=0.1),
-        "join with a column of the same name": lambda f, p: f.join({"home": ["Bonn"], "age": [1]}, on="home"),
+        "join with a column of the same name": lambda f, p: f.join(
+            {"home": ["Bonn"], "age": [1]}, on="home"
+        ),
         "join on nothing": lambda f, p: f.join({"home": ["Bonn"]}, on="town"),
-        "an outer join": lambda f, p: f.join({"home": ["Bonn"], "sea": [True]}, on="home", how="outer"),
+        "an outer join": lambda f, p: f.join(
+            {"home": ["Bonn"], "sea": [True]}, on="home", how="outer"
+        ),
         "concat of one budget and another": lambda f, p: dp.concat(
             [f, PLAIN.dp(unit="user", budget=dp.Budget(epsilon=1))]
         ),
@@ -198,7 +251,9 @@ REFUSALS: Mapping[str, Mapping[str, Call]] = {
         "apply": lambda f, p: f.group_by("home", **KEYS).apply(len),
         "a result of a query": lambda f, p: f.count_units().value,
         "a column of a release": lambda f, p: f.count_units().release(epsilon=0.01)["count_units"],
-        "one value of many": lambda f, p: f.histogram("home", keys=["Bonn"], max_rows=1).release(epsilon=0.01).value,
+        "one value of many": lambda f, p: (
+            f.histogram("home", keys=["Bonn"], max_rows=1).release(epsilon=0.01).value
+        ),
         "in the module": lambda f, p: dp.average("age"),
         "in the accessor": lambda f, p: PLAIN.dp["age"],
         "a copy": lambda f, p: pickle.dumps(f),
@@ -209,7 +264,9 @@ REFUSALS: Mapping[str, Mapping[str, Call]] = {
             f.quantile("age", [0.1, 0.9], bounds=(0, 9), max_rows=1).release(epsilon=0.01).plot()
         ),
         "a plot of a matrix": lambda f, p: (
-            f.corr(["age", "spend"], {"age": (0, 9), "spend": (0, 9)}, max_rows=1).release(epsilon=0.01).plot()
+            f.corr(["age", "spend"], {"age": (0, 9), "spend": (0, 9)}, max_rows=1)
+            .release(epsilon=0.01)
+            .plot()
         ),
         "a regression on no column": lambda f, p: f.ols(
             y="spend", x="agee", bounds={"spend": (0, 9), "age": (0, 9)}, max_rows=1
@@ -225,12 +282,16 @@ REFUSALS: Mapping[str, Mapping[str, Call]] = {
         "protect without a table": lambda f, p: dp.protect(),
     },
     "what a release cannot": {
-        "nothing below 0": lambda f, p: f.mean("age", bounds=(0, 9), max_rows=1).release(epsilon=0.01).nonnegative(),
+        "nothing below 0": lambda f, p: (
+            f.mean("age", bounds=(0, 9), max_rows=1).release(epsilon=0.01).nonnegative()
+        ),
         "nothing to suppress by": lambda f, p: (
             f.mode("shop", keys=list(SHOPS), max_rows=1).release(epsilon=0.01).suppress(3)
         ),
         "ci of a crosstab": lambda f, p: (
-            f.crosstab("home", "member", keys={"home": ["Bonn"]}, max_rows=1).release(epsilon=0.01).with_ci()
+            f.crosstab("home", "member", keys={"home": ["Bonn"]}, max_rows=1)
+            .release(epsilon=0.01)
+            .with_ci()
         ),
         "ci of a quantile that was not paid": lambda f, p: (
             f.median("age", bounds=(0, 9), max_rows=1).release(epsilon=0.01).with_ci()
@@ -239,7 +300,9 @@ REFUSALS: Mapping[str, Mapping[str, Call]] = {
             f.histogram("home", keys=["Bonn"], max_rows=1).release(epsilon=0.01).plot("x")
         ),
         "a durations' sum without bounds": lambda f, p: (
-            dp.protect(VISITS, unit="user", budget=f.budget).sum("stay", max_rows=1).release(epsilon=0.01)
+            dp.protect(VISITS, unit="user", budget=f.budget)
+            .sum("stay", max_rows=1)
+            .release(epsilon=0.01)
         ),
         "binary columns": lambda f, p: (
             dp.protect(pl.DataFrame({"user": [1], "raw": [b"x"]}), unit="user", budget=f.budget)

@@ -1,7 +1,9 @@
-"""The tables that are asked: made by arithmetic alone, so that they are the same wherever they are made.
+"""The tables that are asked: made by arithmetic alone, so that they are
+the same wherever they are made.
 
-Units choose nothing by hash: each has one home and at most five shops, and every typed limit on groups is at least
-that. The hash of an engine, which a new version may change, is then in no recorded number.
+Units choose nothing by hash: each has one home and at most five shops, and every typed limit on
+groups is at least that. The hash of an engine, which a new version may change, is then in no
+recorded number.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ START = dt.datetime(2025, 1, 1)
 
 
 def _home(unit: int) -> str | None:
-    """Half of the units live in Aachen, few in Düren, one each in places that nobody else has; three nowhere."""
+    """Half of the units live in Aachen, few in Düren, one each in places that
+    nobody else has; three nowhere.
+    """
     if unit % 80 == 79:
         return None
     if unit % 60 == 59:

@@ -1,7 +1,9 @@
-"""Whatever people see stays as it is, byte for byte, until `python tests/golden/rewrite.py` says otherwise.
+"""Whatever people see stays as it is, byte for byte, until `python
+tests/golden/rewrite.py` says otherwise.
 
-The expected records are in `expected`; they were made with the newest supported versions. A question whose record holds
-what another package writes (a chart, a LaTeX table) is compared where that package has the version in `versions.txt`.
+The expected records are in `expected`; they were made with the newest supported versions. A
+question whose record holds what another package writes (a chart, a LaTeX table) is compared where
+that package has the version in `versions.txt`.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ ELSEWHERE = ("polars-lazy", "pandas", "pyarrow", "duckdb", "ibis", "dask", "spar
 SLOW = ("duckdb", "ibis", "dask")
 EVERYWHERE = [question for question in QUESTIONS if question.everywhere]
 LINES = 40  # of a difference that are shown
-SPARKS_WORK = re.compile(r"\n\nOn Spark, a release starts .* on top\.")  # a line that only a cluster's explain() has
+# a line that only a cluster's explain() has
+SPARKS_WORK = re.compile(r"\n\nOn Spark, a release starts .* on top\.")
 REWRITE = "Where this is meant: python tests/golden/rewrite.py"
 
 
@@ -30,7 +33,11 @@ def named(question):
 
 def difference(expected, found):
     """A short difference of two records."""
-    lines = list(difflib.unified_diff(expected.splitlines(), found.splitlines(), "expected", "found", lineterm="", n=1))
+    lines = list(
+        difflib.unified_diff(
+            expected.splitlines(), found.splitlines(), "expected", "found", lineterm="", n=1
+        )
+    )
     more = [f"... and {len(lines) - LINES} more lines"] if len(lines) > LINES else []
     return "\n".join([*(line[:300] for line in lines[:LINES]), *more])
 
@@ -53,10 +60,17 @@ def elsewhere(request):
     [pytest.param(q, marks=[pytest.mark.long] if q.long else [], id=named(q)) for q in QUESTIONS],
 )
 def test_nothing_that_people_see_has_changed(question):
-    other = [name for name in question.versions if record.versions()[name] != record.recorded_versions()[name]]
+    other = [
+        name
+        for name in question.versions
+        if record.versions()[name] != record.recorded_versions()[name]
+    ]
     if other:
         pytest.skip(f"recorded with another version of {', '.join(other)}")
-    expected, found = record.expected(question.topic).get(question.name, ""), record.on_polars(question)
+    expected, found = (
+        record.expected(question.topic).get(question.name, ""),
+        record.on_polars(question),
+    )
     if expected != found:
         pytest.fail(f"{named(question)}\n{difference(expected, found)}\n{REWRITE}", pytrace=False)
 
@@ -72,7 +86,9 @@ def test_the_expected_records_are_those_of_the_questions():
 
 
 def _marks(name, number):
-    """All in the long tier; in the quick one every second of engines that are quick, every seventh of the others."""
+    """All in the long tier; in the quick one every second of engines that are
+    quick, every seventh of the others.
+    """
     if name == "spark":
         return [pytest.mark.long, pytest.mark.xdist_group("spark")]
     return [pytest.mark.long] if number % (7 if name in SLOW else 2) else []
@@ -88,7 +104,10 @@ def _marks(name, number):
     ],
 )
 def test_every_engine_gives_the_same_record(elsewhere, name, question):
-    expected, found = record.on_polars(question), SPARKS_WORK.sub("", record.record(question, elsewhere(name)))
+    expected, found = (
+        record.on_polars(question),
+        SPARKS_WORK.sub("", record.record(question, elsewhere(name))),
+    )
     if expected != found:
         pytest.fail(f"{name}: {named(question)}\n{difference(expected, found)}", pytrace=False)
 
@@ -97,7 +116,9 @@ ONE = next(question for question in QUESTIONS if question.name == "count, alone,
 
 
 def test_another_random_word_changes_the_record():
-    """Negative control: of the words that a question draws, one that is other makes another record."""
+    """Negative control: of the words that a question draws, one that
+    is other makes another record.
+    """
     words = record.words_of(ONE)
     changed = [record.record(ONE, flipped=place) != record.on_polars(ONE) for place in range(words)]
     assert any(changed)
@@ -111,7 +132,9 @@ def test_another_row_changes_the_record():
 
 @pytest.mark.parametrize("name", ["count", "sum of floats", "mean", "std, ddof=0", "median"])
 def test_other_words_change_a_release(name):
-    """Negative control: what was drawn is in the record, so the stream of another name makes another one."""
+    """Negative control: what was drawn is in the record, so the stream of
+    another name makes another one.
+    """
     (question,) = [question for question in QUESTIONS if question.name == f"{name}, alone, epsilon"]
     renamed = record.record(replace(question, name=f"{question.name} again"))
     assert renamed.partition("\n")[2] != record.on_polars(question).partition("\n")[2]

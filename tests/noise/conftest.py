@@ -1,4 +1,6 @@
-"""An oracle: what each law gives for known uniform reals, in arithmetic far more precise than any draw needs."""
+"""An oracle: what each law gives for known uniform reals, in arithmetic far
+more precise than any draw needs.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ class Oracle:
 
     @staticmethod
     def uniform(*words: int, first: int = 64):
-        """U = 0.words in binary, with the last bit's half added so that U is inside the interval."""
+        """U = 0.words in binary, with the last bit's half added so
+        that U is inside the interval.
+        """
         value = words[0]
         for word in words[1:]:
             value = value << 64 | word
@@ -33,14 +37,19 @@ class Oracle:
             size = int((c - scale * v.log()).floor().unique_fmpz())
         return -size if negative else size
 
-    def gaussian(self, scale: float, radius: int, angle: int, more: tuple[tuple[int, int], ...] = ()) -> list[int]:
+    def gaussian(
+        self, scale: float, radius: int, angle: int, more: tuple[tuple[int, int], ...] = ()
+    ) -> list[int]:
         with ctx.workprec(BITS + 64 * len(more) + max(0, math.frexp(scale)[1])):
             known = (1 << 64) - 1 - radius if radius >= 1 << 63 else radius
             turn = angle - (1 << 64) if angle >= 1 << 63 else angle
             v = self.uniform(known, *(pair[0] for pair in more), first=63)
             w = self.uniform(turn, *(pair[1] for pair in more), first=63)
             length = scale * (-2 * v.log()).sqrt()
-            return [int((length * part + arb(0.5)).floor().unique_fmpz()) for part in (w.cos_pi(), w.sin_pi())]
+            return [
+                int((length * part + arb(0.5)).floor().unique_fmpz())
+                for part in (w.cos_pi(), w.sin_pi())
+            ]
 
     @staticmethod
     def word_for_laplace(scale: float, boundary) -> int:
@@ -62,7 +71,9 @@ def real_words():
 
 @pytest.fixture
 def chi_square():
-    """The p-value of counts against probabilities, bins of small expectation merged into the last."""
+    """The p-value of counts against probabilities, bins of small
+    expectation merged into the last.
+    """
     from scipy import stats
 
     def p_value(counts: np.ndarray, probabilities: np.ndarray) -> float:

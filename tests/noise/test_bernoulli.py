@@ -12,13 +12,17 @@ DRAWS = 400_000
 TOP = (1 << 64) - 1
 
 
-@pytest.mark.parametrize("p", [0, 1, 0.5, 0.1, Fraction(1, 3), 1e-3, Fraction(1, 2**70), 1 - 2**-53])
+@pytest.mark.parametrize(
+    "p", [0, 1, 0.5, 0.1, Fraction(1, 3), 1e-3, Fraction(1, 2**70), 1 - 2**-53]
+)
 def test_coins_fall_as_often_as_they_should(p):
     heads = int(bernoulli(p, DRAWS).sum())
     assert stats.binomtest(heads, DRAWS, float(p)).pvalue > 1e-8
 
 
-@pytest.mark.parametrize("p", [Fraction(1, 3), Fraction(2, 7), 0.1, Fraction(1, 2**70), Fraction(2**64 - 1, 2**64)])
+@pytest.mark.parametrize(
+    "p", [Fraction(1, 3), Fraction(2, 7), 0.1, Fraction(1, 2**70), Fraction(2**64 - 1, 2**64)]
+)
 def test_a_coin_at_its_probability_reads_on(p):
     exact = Fraction(p)
     first = exact * 2**64 // 1
@@ -69,7 +73,9 @@ def test_shapes_kinds_and_extremes():
     assert bernoulli(0.5, 0).shape == (0,)
 
 
-@pytest.mark.parametrize(("x", "unit"), [([-1], 1), ([float("nan")], 1), ([1], 0), ([1], -2), (["1"], 1)])
+@pytest.mark.parametrize(
+    ("x", "unit"), [([-1], 1), ([float("nan")], 1), ([1], 0), ([1], -2), (["1"], 1)]
+)
 def test_a_rate_that_is_no_rate_is_refused(x, unit):
     with pytest.raises(InvalidArgument):
         bernoulli_exp(x, unit)

@@ -91,8 +91,11 @@ def unique(results):
     return len(set(values)) == len(values)
 
 
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # Python 3.12+: other tests may have left threads
-@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="this platform cannot fork")
+# Python 3.12+: other tests may have left threads
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.skipif(
+    "fork" not in multiprocessing.get_all_start_methods(), reason="this platform cannot fork"
+)
 def test_forked_processes_never_repeat_a_draw():
     before = draw_many()
     with multiprocessing.get_context("fork").Pool(3) as pool:
@@ -103,7 +106,13 @@ def test_forked_processes_never_repeat_a_draw():
 def test_spawned_processes_never_repeat_a_draw():
     code = "from dpframe import noise; print(noise.rounded_laplace(2.0**40, 4).tolist())"
     results = [
-        tuple(eval(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout))
+        tuple(
+            eval(
+                subprocess.run(
+                    [sys.executable, "-c", code], capture_output=True, text=True, check=True
+                ).stdout
+            )
+        )
         for _ in range(2)
     ]
     assert unique(results)
@@ -118,6 +127,8 @@ def test_threads_never_repeat_a_draw_and_agree_with_ball_arithmetic():
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(draw_many, range(400)))
         # Scales above 2^63 pass the lock of ball arithmetic in every draw.
-        huge = list(pool.map(lambda _: tuple(noise.rounded_laplace(2.0**70, 3).tolist()), range(100)))
+        huge = list(
+            pool.map(lambda _: tuple(noise.rounded_laplace(2.0**70, 3).tolist()), range(100))
+        )
     assert unique(results)
     assert unique(huge)

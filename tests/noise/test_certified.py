@@ -72,8 +72,8 @@ def test_accuracy_is_reached_through_cancellation():
 
 def test_flint_is_imported_only_when_a_draw_needs_it():
     code = (
-        "import sys; from dpframe.noise import rounded_laplace, rounded_gaussian, bits\n"
-        "with bits.replay([12345678901234567] * 6): rounded_laplace(3.0, 3), rounded_gaussian(3.0, 2)\n"
-        "assert 'flint' not in sys.modules and 'scipy' not in sys.modules"
+        "import sys; from dpframe.noise import rounded_laplace, rounded_gaussian, bits\nwith "
+        "bits.replay([12345678901234567] * 6): rounded_laplace(3.0, 3), rounded_gaussian(3.0, "
+        "2)\nassert 'flint' not in sys.modules and 'scipy' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -39,7 +39,9 @@ def permute_and_flip_law(scores, rate):
 
 
 @pytest.mark.one_in(3)
-@pytest.mark.parametrize("scores", [[0], [3, 3], [5, 4], [3, 1, 0, 3], [-10, -7, -8, -9, -7], [0, 0, 0, 0, 1, 2]])
+@pytest.mark.parametrize(
+    "scores", [[0], [3, 3], [5, 4], [3, 1, 0, 3], [-10, -7, -8, -9, -7], [0, 0, 0, 0, 1, 2]]
+)
 @pytest.mark.parametrize("rate", [Fraction(1, 2), 0.1, 2])
 def test_permute_and_flip_has_the_law_of_its_definition(scores, rate, chi_square):
     chosen = permute_and_flip(np.tile(np.array(scores), (DRAWS, 1)), rate)
@@ -59,7 +61,9 @@ def test_permute_and_flip_is_not_the_exponential_mechanism(chi_square):
 
 
 @pytest.mark.one_in(3)
-@pytest.mark.parametrize("scores", [[0], [3, 3], [5, 4], [3, 1, 0, 3], [-10, -7, -8, -9, -7], list(range(40))])
+@pytest.mark.parametrize(
+    "scores", [[0], [3, 3], [5, 4], [3, 1, 0, 3], [-10, -7, -8, -9, -7], list(range(40))]
+)
 @pytest.mark.parametrize("rate", [Fraction(1, 2), 0.1, 2])
 def test_the_exponential_mechanism_has_the_law_of_its_definition(scores, rate, chi_square):
     chosen = exponential_choice(np.tile(np.array(scores), (DRAWS, 1)), rate)
@@ -90,7 +94,8 @@ def test_gumbel_draws_are_as_exact_as_said():
 
 
 def test_near_ties_of_gumbel_draws_are_decided_by_more_bits(monkeypatch):
-    # Scores 1 and 0 at rate 1: ln V2 = ln V1 / e, so that the keys agree in all the bits that one word shows.
+    # Scores 1 and 0 at rate 1: ln V2 = ln V1 / e, so that the keys agree in all the bits that one
+    # word shows.
     asked = []
     inner = choosing._exact_best
     monkeypatch.setattr(choosing, "_exact_best", lambda *args: asked.append(args) or inner(*args))
@@ -98,11 +103,17 @@ def test_near_ties_of_gumbel_draws_are_decided_by_more_bits(monkeypatch):
         first = 2**62 + 12_345
         tied = ((arb(first) / arb(2) ** 64).log() / arb(1).exp()).exp()
         second = int((tied * arb(2) ** 64).floor().unique_fmpz())
-    for words in ([first, second, 0, 0, 0, 0], [first, second - 1, 0, 7], [first, second + 2, 0, 0]):
+    for words in (
+        [first, second, 0, 0, 0, 0],
+        [first, second - 1, 0, 7],
+        [first, second + 2, 0, 0],
+    ):
         with bits.replay(words + [1 << 63] * 8):
             (chosen,) = exponential_choice(np.array([[1, 0]]), 1).tolist()
         with ctx.workprec(300):
-            u = [(arb(words[i]) * 2**64 + words[i + 2] + arb(0.5)) / arb(2) ** 128 for i in range(2)]
+            u = [
+                (arb(words[i]) * 2**64 + words[i + 2] + arb(0.5)) / arb(2) ** 128 for i in range(2)
+            ]
             g = [-(-x.log()).log() for x in u]
             truth = 0 if g[0] + 1 > g[1] else 1
         assert chosen == truth
@@ -123,7 +134,8 @@ def test_groups_of_different_scores_in_one_call():
 
 
 def test_near_ties_are_decided_by_more_bits(monkeypatch):
-    # Scores 1 and 0 at rate 1: V2 = V1·e, so that the keys agree in all the bits that one word shows.
+    # Scores 1 and 0 at rate 1: V2 = V1·e, so that the keys agree in all the bits that one word
+    # shows.
     asked = []
     inner = choosing._exact_best
     monkeypatch.setattr(choosing, "_exact_best", lambda *args: asked.append(args) or inner(*args))
@@ -139,7 +151,9 @@ def test_near_ties_are_decided_by_more_bits(monkeypatch):
         with bits.replay(words + [1 << 63] * 8):
             (chosen,) = permute_and_flip(np.array([[1, 0]]), 1).tolist()
         with ctx.workprec(300):
-            u = [(arb(words[i]) * 2**64 + words[i + 2] + arb(0.5)) / arb(2) ** 128 for i in range(2)]
+            u = [
+                (arb(words[i]) * 2**64 + words[i + 2] + arb(0.5)) / arb(2) ** 128 for i in range(2)
+            ]
             truth = 0 if -u[0].log() > -u[1].log() - 1 else 1
         assert chosen == truth
         assert winner is None or chosen == winner
@@ -155,7 +169,12 @@ def test_equal_words_and_words_of_zeros_are_decided_by_more_bits():
 
 @pytest.mark.parametrize(
     ("scores", "rate"),
-    [(np.zeros(3, int), 1), (np.zeros((2, 0), int), 1), (np.zeros((2, 2)), 1), (np.zeros((2, 2), int), 0)],
+    [
+        (np.zeros(3, int), 1),
+        (np.zeros((2, 0), int), 1),
+        (np.zeros((2, 2)), 1),
+        (np.zeros((2, 2), int), 0),
+    ],
 )
 def test_scores_and_rates_that_make_no_sense_are_refused(scores, rate):
     with pytest.raises(InvalidArgument):
@@ -209,7 +228,12 @@ def test_randomized_response_on_booleans_and_shapes():
 
 @pytest.mark.parametrize(
     ("values", "choices", "keep"),
-    [(np.array([3]), 3, 0.5), (np.array([-1]), 3, 0.5), (np.array([0]), 1, 0.5), (np.array([0.5]), 2, 0.5)],
+    [
+        (np.array([3]), 3, 0.5),
+        (np.array([-1]), 3, 0.5),
+        (np.array([0]), 1, 0.5),
+        (np.array([0.5]), 2, 0.5),
+    ],
 )
 def test_answers_outside_the_choices_are_refused(values, choices, keep):
     with pytest.raises(InvalidArgument):
@@ -221,15 +245,26 @@ def test_a_value_at_the_threshold_is_kept():
     assert keep_at_least(np.array([2**70, -(2**70)], dtype=object), 0).tolist() == [True, False]
 
 
-CASES = [(1, Fraction(1, 1000)), (0.1, 1e-6), (Fraction(1, 3), Fraction(1, 10**9)), (5, 0.01), (0, 0.3), (2, 0.5)]
+CASES = [
+    (1, Fraction(1, 1000)),
+    (0.1, 1e-6),
+    (Fraction(1, 3), Fraction(1, 10**9)),
+    (5, 0.01),
+    (0, 0.3),
+    (2, 0.5),
+]
 
 
 @pytest.mark.parametrize(("rate", "start"), CASES)
 def test_the_closed_form_is_the_recursion(rate, start):
     # π(n) = min(e^ε π(n-1) + δ, 1 - e^-ε (1 - π(n-1) - δ), 1), in 400 bits.
     with ctx.workprec(400):
-        grow = (arb(rate.numerator) / rate.denominator if isinstance(rate, Fraction) else arb(rate)).exp()
-        first = arb(start.numerator) / start.denominator if isinstance(start, Fraction) else arb(start)
+        grow = (
+            arb(rate.numerator) / rate.denominator if isinstance(rate, Fraction) else arb(rate)
+        ).exp()
+        first = (
+            arb(start.numerator) / start.denominator if isinstance(start, Fraction) else arb(start)
+        )
         p = arb(0)
         for count in range(1, _rule(Fraction(rate), Fraction(start)).last + 4):
             options = [grow * p + first, 1 - (1 - p - first) / grow, arb(1)]
@@ -244,7 +279,10 @@ def test_the_closed_form_is_the_recursion(rate, start):
 def test_no_step_grows_faster_than_the_rate_allows(rate, start):
     # (ε, δ) for one unit: π(n+1) ≤ e^ε π(n) + δ and 1 - π(n) ≤ e^ε (1 - π(n+1)) + δ.
     for count in range(_rule(Fraction(rate), Fraction(start)).last + 2):
-        (here, _), (_, more) = keep_probability(count, rate, start), keep_probability(count + 1, rate, start)
+        (here, _), (_, more) = (
+            keep_probability(count, rate, start),
+            keep_probability(count + 1, rate, start),
+        )
         assert more <= np.exp(float(rate)) * here + float(start) + 1e-12
         assert 1 - here <= np.exp(float(rate)) * (1 - more) + float(start) + 1e-12
 
@@ -260,7 +298,10 @@ def test_keys_are_kept_as_often_as_they_should_be(rate, start):
 def test_empty_keys_never_show_and_full_ones_always_do():
     counts = np.array([[-3, 0, 10**12], [2**62, 0, -(2**62)]])
     for _ in range(50):
-        assert truncated_geometric_keep(counts, 1, 1e-3).tolist() == [[False, False, True], [True, False, False]]
+        assert truncated_geometric_keep(counts, 1, 1e-3).tolist() == [
+            [False, False, True],
+            [True, False, False],
+        ]
     assert truncated_geometric_keep(np.array([], int), 1, 1e-3).shape == (0,)
     assert truncated_geometric_keep(np.array([2], np.uint8), 5, 0.5).all()
 
@@ -278,7 +319,9 @@ def test_a_key_at_its_probability_reads_more_bits():
             assert kept == bool(arb(more) / arb(2) ** 64 < rest)
 
 
-@pytest.mark.parametrize(("rate", "start"), [(-1, 0.1), (1, 0), (1, 1), (1, -0.5), (float("nan"), 0.1)])
+@pytest.mark.parametrize(
+    ("rate", "start"), [(-1, 0.1), (1, 0), (1, 1), (1, -0.5), (float("nan"), 0.1)]
+)
 def test_rules_that_make_no_sense_are_refused(rate, start):
     with pytest.raises(InvalidArgument):
         truncated_geometric_keep(np.array([1]), rate, start)
@@ -297,7 +340,12 @@ def test_copies_have_the_law_of_as_many_candidates(choose, chi_square):
     """Beside each candidate on its own; at another number of copies, the law would not fit."""
     scores, copies, draws = [0, -3, -2, -5], [3, 0, 40, 7], 40_000
     alone = np.repeat(scores, copies)
-    law = np.bincount(np.repeat(np.arange(4), copies)[choose(np.tile(alone, (DRAWS, 1)), 1)], minlength=4) / DRAWS
+    law = (
+        np.bincount(
+            np.repeat(np.arange(4), copies)[choose(np.tile(alone, (DRAWS, 1)), 1)], minlength=4
+        )
+        / DRAWS
+    )
     tables = [np.tile(np.array(row), (draws, 1)) for row in (scores, copies, [3, 0, 60, 7])]
     found, wrong = (np.bincount(choose(tables[0], 1, table), minlength=4) for table in tables[1:])
     used = law > 0
@@ -318,14 +366,20 @@ def test_one_copy_of_each_is_the_choice_among_them():
 
 @pytest.mark.parametrize("law", [choosing._EXPONENTIAL, choosing._GUMBEL])
 def test_the_largest_of_many_draws_is_as_exact_as_said(law):
-    """Whatever the words and the number of copies: at both ends of the unit interval, and in the middle."""
+    """Whatever the words and the number of copies:
+    at both ends of the unit interval, and in the middle.
+    """
     draw = np.random.default_rng(1)
-    near = draw.integers(0, 1 << 63, 1000).astype(np.uint64) >> draw.integers(0, 64, 1000).astype(np.uint64)
+    near = draw.integers(0, 1 << 63, 1000).astype(np.uint64) >> draw.integers(0, 64, 1000).astype(
+        np.uint64
+    )
     words = np.concatenate([near, ~near, np.array([0, 1, 2**63 - 1, 2**63, 2**64 - 1], np.uint64)])
     copies = np.rint(2 ** draw.uniform(0, 40, len(words))).astype(np.int64)
     drawn, off = law.most(words, copies)
     with ctx.workprec(300):
-        for word, many, value, error in zip(words.tolist(), copies.tolist(), drawn.tolist(), off.tolist(), strict=True):
+        for word, many, value, error in zip(
+            words.tolist(), copies.tolist(), drawn.tolist(), off.tolist(), strict=True
+        ):
             for end in (word, word + 1):
                 if 0 < end < 2**64 and error < np.inf:
                     true = law.exact_most(arb(end) / arb(2) ** 64, many)
@@ -343,7 +397,9 @@ def test_near_ties_of_copies_are_decided_by_more_bits(monkeypatch):
 
 
 def test_a_candidate_without_copies_is_no_rival_of_any_word():
-    """Nor where the word of the only other one is at the end of the unit interval, where its float tells nothing."""
+    """Nor where the word of the only other one is at the end of the unit interval,
+    where its float tells nothing.
+    """
     for choose in (permute_and_flip, exponential_choice):
         for end in (0, 3, (1 << 64) - 1):
             with bits.replay([end, end, end, *[1 << 63] * 8]):
@@ -355,6 +411,11 @@ def test_uniform_indexes_of_different_numbers(chi_square):
     drawn = uniform_index(many, DRAWS)
     assert (drawn < many).all()
     for number in (2, 5):
-        assert chi_square(np.bincount(drawn[many == number], minlength=number), np.full(number, 1 / number)) > 1e-8
+        assert (
+            chi_square(
+                np.bincount(drawn[many == number], minlength=number), np.full(number, 1 / number)
+            )
+            > 1e-8
+        )
     with pytest.raises(InvalidArgument):
         uniform_index(np.array([3, 0]), 2)

@@ -15,7 +15,8 @@ from dpframe.errors import InvalidArgument
 from dpframe.noise import bits, contrasts, correlated, rounded_contrasts, rounded_gaussian
 from dpframe.noise.gaussian import normal_pairs
 
-DRAWS = 24_000  # so many that an independent sum, 0.87 times as wide, is noticed: p-values around 1e-28
+# so many that an independent sum, 0.87 times as wide, is noticed: p-values around 1e-28
+DRAWS = 24_000
 ALARM = 1e-7
 LONG = pytest.mark.long
 
@@ -27,13 +28,17 @@ def draws():
 
 
 def fit(values, deviation):
-    """The p-value of normal values of this deviation: of a Kolmogorov-Smirnov test of continuous spread."""
+    """The p-value of normal values of this deviation:
+    of a Kolmogorov-Smirnov test of continuous spread.
+    """
     spread = values + np.random.default_rng(1).uniform(-0.5, 0.5, len(values))
     return stats.kstest(spread / deviation, "norm").pvalue
 
 
 def test_a_cell_and_the_sum_and_difference_of_two_have_their_laws(draws):
-    """False alarms: 3e-7. Rounding adds at most 1/12 to a variance of 1,300, which the test cannot see."""
+    """False alarms: 3e-7.
+    Rounding adds at most 1/12 to a variance of 1,300, which the test cannot see.
+    """
     one, other = draws.T
     assert fit(one, np.hypot(30, 20)) > ALARM
     assert fit(one - other, 30 * np.sqrt(2)) > ALARM
@@ -50,14 +55,18 @@ def test_another_share_is_noticed(draws):
 
 def test_differences_and_sums_are_independent(draws, chi_square):
     one, other = draws.T
-    rough = [np.searchsorted(np.quantile(x, [0.25, 0.5, 0.75]), x) for x in (one - other, one + other)]
+    rough = [
+        np.searchsorted(np.quantile(x, [0.25, 0.5, 0.75]), x) for x in (one - other, one + other)
+    ]
     joint = np.bincount(4 * rough[0] + rough[1], minlength=16)
     share = [np.bincount(x, minlength=4) / DRAWS for x in rough]
     assert chi_square(joint, np.outer(*share).ravel()) > ALARM
 
 
 def test_small_noise_is_rounded_once():
-    """Own and shared noise of 1/4 would both be 0 after rounding; their sum is above 1/2 in 8% of draws."""
+    """Own and shared noise of 1/4 would both be 0 after rounding;
+    their sum is above 1/2 in 8% of draws.
+    """
     draws = noise.shared_gaussian(0.25, 0.25, 1)
     assert draws.dtype == np.int64
     ones = sum(int(noise.shared_gaussian(0.25, 0.25, 1)[0] != 0) for _ in range(2000))
@@ -65,7 +74,8 @@ def test_small_noise_is_rounded_once():
 
 
 def test_large_noise_does_not_wrap():
-    # At 2^70 all three would fit into 64 bits in 6 of 1,000 runs; at 2^90 they do with a chance of 6e-9.
+    # At 2^70 all three would fit into 64 bits in 6 of 1,000 runs; at 2^90 they do with a chance of
+    # 6e-9.
     draws = noise.shared_gaussian(2.0**50, 2.0**90, 3)
     assert draws.dtype == object
     assert max(abs(int(x - draws[0])) for x in draws) < 2**54
@@ -96,12 +106,15 @@ def masses(cells, scale, reach):
 
 
 @pytest.mark.parametrize(
-    ("cells", "scale"), [(2, 0.8), pytest.param(1, 1.3, marks=LONG), pytest.param(3, 0.6, marks=LONG)]
+    ("cells", "scale"),
+    [(2, 0.8), pytest.param(1, 1.3, marks=LONG), pytest.param(3, 0.6, marks=LONG)],
 )
 def test_windows_have_the_joint_law_of_the_norm(cells, scale, chi_square):
-    """All vectors with entries up to 4, the others in one bin. Negative controls: another scale, and Laplace noise.
+    """All vectors with entries up to 4, the others in one bin.
+    Negative controls: another scale, and Laplace noise.
 
-    The larger scale has a chance of 1e-13 or less to pass: one cell shows less of it than two, so it has 5,000 draws.
+    The larger scale has a chance of 1e-13 or less to pass: one cell shows less of it than two, so
+    it has 5,000 draws.
     """
     vectors, law = masses(cells, scale, 24 if cells < 3 else 10)
     number = {vector: i for i, vector in enumerate(vectors) if max(map(abs, vector)) <= 4}
@@ -132,13 +145,20 @@ def test_the_tail_of_a_cell_is_that_of_the_norm(cells, scale):
         assert tail == pytest.approx(law[first >= k].sum(), abs=1e-6)
 
 
-@pytest.mark.parametrize(("cells", "scale"), [(24, 1.0), (24, 3.0 * 2**20), (365, 0.4), (24, 2.0**61)])
+@pytest.mark.parametrize(
+    ("cells", "scale"), [(24, 1.0), (24, 3.0 * 2**20), (365, 0.4), (24, 2.0**61)]
+)
 def test_windows_for_many_cells_have_their_spread(cells, scale):
-    """The mean of 200 lengths L is within 6 of its standard errors of its expectation, about (d + 2) scales."""
+    """The mean of 200 lengths L is within 6 of its standard errors of its
+    expectation, about (d + 2) scales.
+    """
     lengths = np.array([correlated._length(cells + 1, scale) for _ in range(200)], float)
     expected = scale * (cells + 2)
     assert abs(lengths.mean() - expected) < 6 * scale * np.sqrt(cells + 2) / np.sqrt(200) + 1
-    assert abs(lengths.mean() - expected * 1.1) > 6 * scale * np.sqrt(cells + 2) / np.sqrt(200) or cells < 100
+    assert (
+        abs(lengths.mean() - expected * 1.1) > 6 * scale * np.sqrt(cells + 2) / np.sqrt(200)
+        or cells < 100
+    )
     vector = noise.window_noise(scale, cells)
     assert vector.shape == (cells,)
     assert int(max(vector)) - int(min(vector)) < max(lengths) * 3
@@ -210,13 +230,17 @@ def test_every_contrast_is_the_rounded_difference_of_the_real_normals(scale, sha
     assert {at: int(drawn[at]) for at in expected} == expected
 
 
-def test_a_contrast_next_to_a_rounding_boundary_is_decided_by_ball_arithmetic(real_words, monkeypatch):
+def test_a_contrast_next_to_a_rounding_boundary_is_decided_by_ball_arithmetic(
+    real_words, monkeypatch
+):
     words = real_words(4)
     first, second, _ = normal_pairs(np.array(words[:2], np.uint64), np.array(words[2:], np.uint64))
     near = abs(1000.5 / float(contrasts(np.concatenate([first, second]).reshape(2, 2))[0, 0]))
     decided = []
     exact = correlated._Exact.contrast
-    monkeypatch.setattr(correlated._Exact, "contrast", lambda self, at: decided.append(at) or exact(self, at))
+    monkeypatch.setattr(
+        correlated._Exact, "contrast", lambda self, at: decided.append(at) or exact(self, at)
+    )
     for scale in (math.nextafter(near, 0), near, math.nextafter(near, math.inf)):
         with ending_in_middle(words):
             found = int(rounded_contrasts(scale, (2, 2))[0, 0])
@@ -263,17 +287,23 @@ def test_the_covariance_is_that_of_the_contrasts():
     expected = sigma**2 * both @ both.T
     found = table.T @ table / draws
     scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)) + expected**2)
-    assert (np.abs(found - expected) < 5.5 * scale / math.sqrt(draws)).all()  # 10 entries, 5.5 deviations each
-    assert (np.abs(found - np.diag(np.diag(expected))) > 5.5 * scale / math.sqrt(draws)).any()  # independence fails
+    # 10 entries, 5.5 deviations each
+    assert (np.abs(found - expected) < 5.5 * scale / math.sqrt(draws)).all()
+    # independence fails
+    assert (np.abs(found - np.diag(np.diag(expected))) > 5.5 * scale / math.sqrt(draws)).any()
 
 
 # Windows and cubes of a wide law, many at once
 
 
 @pytest.mark.parametrize("scale", [8.0, 2.0**20, 2.0**75])
-@pytest.mark.parametrize(("law", "order"), [(correlated.window_noises, 2), (correlated.cube_noises, 1)])
+@pytest.mark.parametrize(
+    ("law", "order"), [(correlated.window_noises, 2), (correlated.cube_noises, 1)]
+)
 def test_many_vectors_have_the_law_of_one(law, order, scale, chi_square):
-    """Of cubes, max |z| has about a Gamma law; of windows, max z+ + max z-. Both against the exact sums at scale 8."""
+    """Of cubes, max |z| has about a Gamma law; of windows, max z+ + max z-.
+    Both against the exact sums at scale 8.
+    """
     vectors = law(scale, 2, 20_000)
     assert vectors.shape == (20_000, 2)
     lengths = np.maximum(np.abs(vectors).max(axis=1), 0)

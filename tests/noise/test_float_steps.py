@@ -1,4 +1,6 @@
-"""The stated error of each float step, held against ball arithmetic on a million points. Runs on every platform."""
+"""The stated error of each float step, held against ball arithmetic on a million points.
+Runs on every platform.
+"""
 
 import numpy as np
 import pytest
@@ -47,7 +49,12 @@ def test_tangent():
     edge = np.ldexp(words(1000).view(np.int64) * _HALF_TURN, -(np.arange(1000) % 60))
     poles = np.nextafter(np.pi / 2, 0) * (1 - np.ldexp(1.0, -np.arange(1, 54)))
     assert np.abs(angle).max() <= np.pi / 2
-    assert worst_relative(np.tan, lambda x: x.tan(), np.concatenate([angle, edge, poles, [np.pi / 2, -np.pi / 2]])) < 8
+    assert (
+        worst_relative(
+            np.tan, lambda x: x.tan(), np.concatenate([angle, edge, poles, [np.pi / 2, -np.pi / 2]])
+        )
+        < 8
+    )
 
 
 def test_square_root_and_exponential():

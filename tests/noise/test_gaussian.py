@@ -32,7 +32,9 @@ def test_every_draw_is_the_rounded_normal_of_its_uniforms(scale, size, oracle, r
     words = real_words(2 * half)
     with bits.replay(words + [MIDDLE] * 98):
         draws = rounded_gaussian(scale, size)
-    pairs = [oracle.gaussian(scale, words[i], words[half + i], ((MIDDLE, MIDDLE),)) for i in range(half)]
+    pairs = [
+        oracle.gaussian(scale, words[i], words[half + i], ((MIDDLE, MIDDLE),)) for i in range(half)
+    ]
     assert draws.tolist() == ([pair[0] for pair in pairs] + [pair[1] for pair in pairs])[:size]
 
 
@@ -40,8 +42,11 @@ def test_every_draw_is_the_rounded_normal_of_its_uniforms(scale, size, oracle, r
 @pytest.mark.parametrize("turn", [0.07, 0.13, 0.249, 0.5, 0.75, 0.93])
 @pytest.mark.parametrize("negative", [False, True])
 @pytest.mark.parametrize("part", [0, 1])
-def test_a_draw_at_a_rounding_boundary_is_decided_by_more_bits(scale, turn, negative, part, oracle, decided):
-    # An angle of turn · 90° (plus a half turn), and the V at which cosine (or sine) times the radius is at a boundary.
+def test_a_draw_at_a_rounding_boundary_is_decided_by_more_bits(
+    scale, turn, negative, part, oracle, decided
+):
+    # An angle of turn · 90° (plus a half turn), and the V at which cosine (or sine) times the
+    # radius is at a boundary.
     angle = int(turn * 2**62) + (MIDDLE if negative else 0)
     with ctx.workprec(300):
         w = (arb(angle - (1 << 64) if negative else angle) + arb(0.5)) / arb(2) ** 63
@@ -63,7 +68,9 @@ def test_a_draw_at_a_rounding_boundary_is_decided_by_more_bits(scale, turn, nega
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("scale", [1e-3, 0.4, 1.0, 1e3, 2.0**30])
 @pytest.mark.parametrize("known", [0, 1, 2, 5, 1 << 20, 1 << 45, (1 << 63) - 2, (1 << 63) - 1])
-@pytest.mark.parametrize("angle", [0, 1, 1 << 61, 1 << 62, MIDDLE - 1, MIDDLE, MIDDLE + 1, 3 << 62, TOP])
+@pytest.mark.parametrize(
+    "angle", [0, 1, 1 << 61, 1 << 62, MIDDLE - 1, MIDDLE, MIDDLE + 1, 3 << 62, TOP]
+)
 def test_the_ends_of_both_uniforms_are_exact(scale, known, angle, oracle):
     for radius in (known, TOP - known):
         for more in ((MIDDLE + 5, MIDDLE + 9), (7, TOP)):
@@ -106,8 +113,12 @@ def test_a_large_scale_is_a_cell_and_a_place_in_it(exponent, oracle, real_words)
 
         for i, draw in enumerate(draws.tolist()):
             pair = i % 100
-            v = (arb(TOP - radii[pair] if radii[pair] >= MIDDLE else radii[pair]) + arb(0.5)) / arb(2) ** 63
-            w = (arb(angles[pair] - (1 << 64) if angles[pair] >= MIDDLE else angles[pair]) + arb(0.5)) / arb(2) ** 63
+            v = (arb(TOP - radii[pair] if radii[pair] >= MIDDLE else radii[pair]) + arb(0.5)) / arb(
+                2
+            ) ** 63
+            w = (
+                arb(angles[pair] - (1 << 64) if angles[pair] >= MIDDLE else angles[pair]) + arb(0.5)
+            ) / arb(2) ** 63
             part = w.cos_pi() if i < 100 else w.sin_pi()
             cell = int((sigma * (-2 * v.log()).sqrt() * part).floor().unique_fmpz())
             u = (arb(places[i] >> 1) + arb(0.5)) / arb(2) ** 63

@@ -1,4 +1,6 @@
-"""The laws, held against scipy's. Each p-value below 1e-6 after correction for the number of tests is a failure."""
+"""The laws, held against scipy's.
+Each p-value below 1e-6 after correction for the number of tests is a failure.
+"""
 
 import numpy as np
 import pytest
@@ -109,7 +111,8 @@ def test_draws_that_are_apart_by_a_lag_are_independent(law, lag, chi_square):
 
 @pytest.mark.parametrize("law", LAWS)
 def test_totals_of_neighbours_have_the_same_support_and_last_bits(law, chi_square):
-    # Totals are integers; noise on total and on total + 1 ends in each pattern of bits equally often.
+    # Totals are integers; noise on total and on total + 1 ends in each pattern of bits equally
+    # often.
     draws = LAWS[law][0](1e5, DRAWS)
     for total in (0, 1, 12_345):
         ends = np.bincount((total + draws) % 64, minlength=64)

@@ -25,7 +25,9 @@ def test_a_place_at_a_boundary_is_decided_by_more_bits(tilt, exponent, where, mo
         rest = edge * 2**63 - known
     asked = []
     monkeypatch.setattr(
-        inversion, "uniform_below", lambda *args, inner=inversion.uniform_below: asked.append(args) or inner(*args)
+        inversion,
+        "uniform_below",
+        lambda *args, inner=inversion.uniform_below: asked.append(args) or inner(*args),
     )
     for more in (0, 1 << 63, (1 << 64) - 1):
         with bits.replay([more, 1 << 63, 1 << 63]):
@@ -43,7 +45,8 @@ def test_a_place_at_a_boundary_is_decided_by_more_bits(tilt, exponent, where, mo
 
 
 def test_the_stated_remainder_covers_the_true_inverse():
-    # F⁻¹(u) = u - (tilt/2)·u(1-u) to within tilt² + 2·curve, for tilts and curves far larger than any in use.
+    # F⁻¹(u) = u - (tilt/2)·u(1-u) to within tilt² + 2·curve, for tilts and curves far larger than
+    # any in use.
     with ctx.workprec(200):
         for tilt in (arb(2) ** -12, -(arb(2) ** -12), arb(2) ** -20):
             for curve in (arb(0), arb(2) ** -20):

@@ -29,7 +29,9 @@ def test_every_draw_is_the_rounded_inverse_at_its_uniform(law, discrete, scale, 
     words = real_words(400)
     with bits.replay(words + [1 << 63] * 99):
         draws = law(scale, 400)
-    assert [oracle.laplace(scale, word, 1 << 63, discrete=discrete) for word in words] == draws.tolist()
+    assert [
+        oracle.laplace(scale, word, 1 << 63, discrete=discrete) for word in words
+    ] == draws.tolist()
 
 
 @pytest.mark.parametrize(("law", "discrete"), LAWS)
@@ -63,8 +65,11 @@ def test_the_ends_of_the_uniform_are_exact(law, discrete, scale, known, oracle):
         for more in (1, TOP):
             with bits.replay([word, more, more, more, more]):
                 draws = law(scale, 1)
-            # The oracle reads as many words as the longest draw needs; the rest of U is in its middle.
-            assert draws.tolist() == [oracle.laplace(scale, word, more, more, more, more, discrete=discrete)]
+            # The oracle reads as many words as the longest draw needs; the rest of U is in its
+            # middle.
+            assert draws.tolist() == [
+                oracle.laplace(scale, word, more, more, more, more, discrete=discrete)
+            ]
 
 
 def test_with_no_bit_of_the_uniform_set_the_draw_goes_on(oracle):
@@ -106,7 +111,9 @@ def test_a_large_scale_is_a_cell_and_a_place_in_it(law, discrete, exponent, real
         assert draw == (-size if place_word & 1 else size)
 
 
-@pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf"), "1", None, True, 10**400, 2**60 + 1])
+@pytest.mark.parametrize(
+    "scale", [0.0, -1.0, float("nan"), float("inf"), "1", None, True, 10**400, 2**60 + 1]
+)
 @pytest.mark.parametrize("law", [law for law, _ in LAWS])
 def test_a_scale_that_is_no_exact_positive_float_is_refused(law, scale):
     with pytest.raises(InvalidArgument, match="scale"):
@@ -120,7 +127,14 @@ def test_a_size_that_is_no_count_is_refused(size):
 
 
 @pytest.mark.parametrize(
-    "scales", [np.ones(2), np.array([1, 0, 1.0]), np.array([1, np.nan, 1]), np.ones((3, 1)), np.array(["a"] * 3)]
+    "scales",
+    [
+        np.ones(2),
+        np.array([1, 0, 1.0]),
+        np.array([1, np.nan, 1]),
+        np.ones((3, 1)),
+        np.array(["a"] * 3),
+    ],
 )
 def test_scales_that_do_not_fit_the_draws_are_refused(scales):
     with pytest.raises(InvalidArgument, match="scale"):
@@ -142,7 +156,8 @@ def test_one_scale_per_draw_of_every_size(oracle, real_words):
     small = scales[:4]
     with bits.replay(words[:4] + [1 << 63] * 9):
         assert rounded_laplace(small, 4).tolist() == [
-            oracle.laplace(scale, word, 1 << 63) for scale, word in zip(small.tolist(), words[:4], strict=True)
+            oracle.laplace(scale, word, 1 << 63)
+            for scale, word in zip(small.tolist(), words[:4], strict=True)
         ]
 
 

@@ -1,4 +1,6 @@
-"""Real noise on real numbers, rounded once: held against the real numbers that the random words spell."""
+"""Real noise on real numbers, rounded once: held against the real
+numbers that the random words spell.
+"""
 
 import math
 from fractions import Fraction
@@ -32,7 +34,9 @@ def drawn(draw, scale, shift, seed=1):
 
 
 def laplace_reference(scale, exponent, high, place, shift):
-    """Round Z + shift, from the cell and the word of the place, in 400 bits; None where the word leaves it open."""
+    """Round Z + shift, from the cell and the word of the place, in 400 bits;
+    None where the word leaves it open.
+    """
     with ctx.workprec(400):
         rate, negative = arb(scale) / 2**exponent, place & 1
         tail = (-1 / rate).exp()
@@ -58,7 +62,8 @@ def gaussian_reference(scale, exponent, high, place, shift):
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize(
-    ("draw", "reference"), [(shifted_laplace, laplace_reference), (shifted_gaussian, gaussian_reference)]
+    ("draw", "reference"),
+    [(shifted_laplace, laplace_reference), (shifted_gaussian, gaussian_reference)],
 )
 def test_draws_are_those_of_the_real_numbers(draw, reference, scale):
     rng = np.random.default_rng(5)
@@ -66,18 +71,26 @@ def test_draws_are_those_of_the_real_numbers(draw, reference, scale):
     shift += [Fraction(float(v)) for v in rng.random(195) - 0.5]
     whole, high, _, exponent, asked = drawn(draw, scale, shift)
     places = next(words for words in asked[1:] if len(words) == len(shift)).tolist()
-    wanted = [reference(scale, exponent, h, p, s) for h, p, s in zip(high, places, shift, strict=True)]
+    wanted = [
+        reference(scale, exponent, h, p, s) for h, p, s in zip(high, places, shift, strict=True)
+    ]
     decided = [i for i, w in enumerate(wanted) if w is not None]
     assert len(decided) > 190
     assert all(whole[i] == int(wanted[i]) for i in decided)
     # Negative control: without its shift every fourth draw is another one.
-    wrong = [reference(scale, exponent, h, p, Fraction(0)) for h, p in zip(high, places, strict=True)]
+    wrong = [
+        reference(scale, exponent, h, p, Fraction(0)) for h, p in zip(high, places, strict=True)
+    ]
     assert sum(whole[i] != int(wrong[i]) for i in decided if wrong[i] is not None) > 20
 
 
-@pytest.mark.parametrize(("draw", "law"), [(shifted_laplace, stats.laplace), (shifted_gaussian, stats.norm)])
+@pytest.mark.parametrize(
+    ("draw", "law"), [(shifted_laplace, stats.laplace), (shifted_gaussian, stats.norm)]
+)
 def test_the_law_of_the_whole(draw, law):
-    """Kolmogorov-Smirnov at 100,000 draws and a chi-square test of the low bits; false alarm 1e-7 each."""
+    """Kolmogorov-Smirnov at 100,000 draws and a chi-square test of the
+    low bits; false alarm 1e-7 each.
+    """
     scale, count = 2.0**61, 100_000
     high, low, exponent = draw(scale, np.zeros(count), lambda i: Fraction(0))
     values = (high + low * 2.0**-exponent) * 2.0**exponent / scale

@@ -12,16 +12,24 @@ from dpframe.noise import tail_bounds as tails
 @pytest.mark.parametrize("at", [-3, -0.5, 0, 0.5, 1, 3.3, 8])
 def test_real_tails_agree_with_scipy(scale, at):
     x = at * float(scale)
-    assert tails.laplace_tail(scale, x) == pytest.approx(stats.laplace.sf(x, scale=float(scale)), rel=1e-12)
-    assert tails.gaussian_tail(scale, x) == pytest.approx(stats.norm.sf(x, scale=float(scale)), rel=1e-12)
+    assert tails.laplace_tail(scale, x) == pytest.approx(
+        stats.laplace.sf(x, scale=float(scale)), rel=1e-12
+    )
+    assert tails.gaussian_tail(scale, x) == pytest.approx(
+        stats.norm.sf(x, scale=float(scale)), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("scale", [0.3, 1, 7.5, Fraction(100, 3)])
 def test_integer_tails_are_sums_of_masses(scale):
     s = float(scale)
     for k in range(-5, 12):
-        assert tails.family_tail("laplace", scale, k) == pytest.approx(stats.laplace.sf(k - 0.5, scale=s), rel=1e-12)
-        assert tails.family_tail("gaussian", scale, k) == pytest.approx(stats.norm.sf(k - 0.5, scale=s), rel=1e-12)
+        assert tails.family_tail("laplace", scale, k) == pytest.approx(
+            stats.laplace.sf(k - 0.5, scale=s), rel=1e-12
+        )
+        assert tails.family_tail("gaussian", scale, k) == pytest.approx(
+            stats.norm.sf(k - 0.5, scale=s), rel=1e-12
+        )
         assert tails.family_tail("discrete_laplace", scale, k) == pytest.approx(
             stats.dlaplace.sf(k - 1, 1 / s), rel=1e-12
         )
@@ -31,7 +39,9 @@ def test_tails_of_both_sides_sum_to_one():
     for tail in tails.TAILS.values():
         for k in (-4, 0, 1, 9):
             with precision(200):
-                assert (tail(Fraction(7, 2), k) + tail(Fraction(7, 2), 1 - k)).overlaps(tail(Fraction(1), 1) * 0 + 1)
+                assert (tail(Fraction(7, 2), k) + tail(Fraction(7, 2), 1 - k)).overlaps(
+                    tail(Fraction(1), 1) * 0 + 1
+                )
 
 
 def test_far_tails_keep_their_relative_accuracy():

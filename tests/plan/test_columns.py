@@ -1,4 +1,6 @@
-"""Facts belong to a version of a column: a step that writes drops or re-derives them, and the names may go round."""
+"""Facts belong to a version of a column: a step that writes drops or re-derives
+them, and the names may go round.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,13 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.errors import DpFrameError, InvalidArgument, MissingBounds, UnboundedContribution, UnsupportedOperation
+from dpframe.errors import (
+    DpFrameError,
+    InvalidArgument,
+    MissingBounds,
+    UnboundedContribution,
+    UnsupportedOperation,
+)
 from dpframe.plan import Bounds
 from inside import question_of
 
@@ -17,7 +25,13 @@ from inside import question_of
 @pytest.fixture
 def frame():
     table = pl.DataFrame(
-        {"u": [1], "a": [1], "x": [1.0], "city": ["b"], "level": pl.Series(["low"], dtype=pl.Enum(["low", "high"]))}
+        {
+            "u": [1],
+            "a": [1],
+            "x": [1.0],
+            "city": ["b"],
+            "level": pl.Series(["low"], dtype=pl.Enum(["low", "high"])),
+        }
     )
     return dp.protect(table, unit="u").clip("x", 0, 10).clip("a", -3, 7)
 
@@ -82,9 +96,22 @@ def test_names_may_change_places_and_facts_stay_with_the_values(frame):
         (lambda f: f.drop_nulls("x"), False),
         (lambda f: f.fill_null("x", 5).with_columns(x=dp.col("x") * 2), True),
         (lambda f: f.fill_null("x", 5).cast("x", "int8"), False),
-        (lambda f: f.fill_null("x", 5).with_columns(x=dp.col("x") * 100).fill_null("x", 0).cast("x", "int8"), True),
+        (
+            lambda f: (
+                f.fill_null("x", 5)
+                .with_columns(x=dp.col("x") * 100)
+                .fill_null("x", 0)
+                .cast("x", "int8")
+            ),
+            True,
+        ),
         (lambda f: f.fill_null("x", 5).cast("x", "float32"), True),
-        (lambda f: f.fill_null("x", 5).with_columns(x=dp.when(dp.col("a") > 0).then(dp.col("x"))), True),
+        (
+            lambda f: f.fill_null("x", 5).with_columns(
+                x=dp.when(dp.col("a") > 0).then(dp.col("x"))
+            ),
+            True,
+        ),
         (lambda f: f.fill_null("x", 5).with_columns(x=(dp.col("x") - 1).sqrt()), True),
         (lambda f: f.fill_null("x", 5).with_columns(x=1 / dp.col("x")), True),
         (lambda f: f.fill_null("city", "1").with_columns(x=dp.col("city").cast("int8")), True),
@@ -101,7 +128,12 @@ def test_what_can_be_missing_is_followed(frame, step, nullable):
         (lambda f: f, ("low", "high")),
         (lambda f: f.fill_null("level", "none"), ("low", "high", "none")),
         (lambda f: f.with_columns(level=dp.col("level").str.to_uppercase()), None),
-        (lambda f: f.with_columns(level=dp.when(dp.col("a") > 0).then(dp.col("level")).otherwise("new")), None),
+        (
+            lambda f: f.with_columns(
+                level=dp.when(dp.col("a") > 0).then(dp.col("level")).otherwise("new")
+            ),
+            None,
+        ),
         (lambda f: f.with_columns(level=dp.col("city")), None),
         (lambda f: f.rename({"city": "level", "level": "city"}), None),
         (lambda f: f.cast("level", pl.Enum(["low", "x"])), ("low", "x")),
@@ -141,7 +173,9 @@ def test_limits_of_every_line_hold_at_once(frame):
 
 
 def test_numbers_of_common_questions(frame):
-    groups = frame.group_by("city", keys=list("abcdefgh"), max_rows=4, max_rows_per_group=2, max_groups=3)
+    groups = frame.group_by(
+        "city", keys=list("abcdefgh"), max_rows=4, max_rows_per_group=2, max_groups=3
+    )
     claims = groups.agg(n=dp.count(), s=dp.sum("x", bounds=(-3, 10))).sensitivity
     assert (claims["n"].l0, claims["n"].l1, claims["n"].linf) == (3, 4, 2)
     assert claims["n"].l2_squared == 8
@@ -166,7 +200,8 @@ def test_declared_rows_are_not_limited(rows):
             refused()
 
 
-HALF = "a\ud800"  # no engine takes it as a text: each failed on it in its own way, some of them after the charge
+# no engine takes it as a text: each failed on it in its own way, some of them after the charge
+HALF = "a\ud800"
 TYPED = {
     "a literal": lambda f: f.filter(dp.col("s") == HALF),
     "a list": lambda f: f.filter(dp.col("s").is_in(["a", HALF])),
@@ -186,12 +221,16 @@ TYPED = {
 }
 
 
-@pytest.mark.parametrize("what", ["a new column", "a new name", "a column of labels", "a released column"])
+@pytest.mark.parametrize(
+    "what", ["a new column", "a new name", "a column of labels", "a released column"]
+)
 @pytest.mark.parametrize("kind", [pl.DataFrame, pd.DataFrame])
 def test_a_name_with_a_zero_byte_is_refused_where_it_is_typed(monkeypatch, what, kind):
     """The released table of pandas was made after the charge, and Rust panicked."""
     monkeypatch.setitem(globals(), "HALF", "a\0b")
-    frame = dp.protect(kind({"s": ["a", "b"], "x": [1, 2]}), unit=dp.Rows(1), budget=dp.Budget(epsilon=1))
+    frame = dp.protect(
+        kind({"s": ["a", "b"], "x": [1, 2]}), unit=dp.Rows(1), budget=dp.Budget(epsilon=1)
+    )
     with pytest.raises(InvalidArgument, match="zero byte in its name"):
         TYPED[what](frame)
     with pytest.raises(InvalidArgument, match="zero byte in its name"):
@@ -200,7 +239,9 @@ def test_a_name_with_a_zero_byte_is_refused_where_it_is_typed(monkeypatch, what,
 
 @pytest.mark.parametrize("what", TYPED)
 def test_a_text_that_is_no_unicode_is_refused_where_it_is_typed(what):
-    frame = dp.protect(pl.DataFrame({"s": ["a", "b"], "x": [1, 2]}), unit=dp.Rows(1), budget=dp.Budget(epsilon=1))
+    frame = dp.protect(
+        pl.DataFrame({"s": ["a", "b"], "x": [1, 2]}), unit=dp.Rows(1), budget=dp.Budget(epsilon=1)
+    )
     with pytest.raises(InvalidArgument, match=r"'\\ud800' is half of a pair"):
         TYPED[what](frame)
 

@@ -1,4 +1,6 @@
-"""Keys and bounds whose type shows that they were computed from a table: a warning by type alone, once a call."""
+"""Keys and bounds whose type shows that they were computed from a table:
+a warning by type alone, once a call.
+"""
 
 import contextlib
 import datetime as dt
@@ -14,7 +16,9 @@ import pytest
 import dpframe as dp
 from dpframe.errors import DpFrameWarning, InvalidArgument
 
-TABLE = pd.DataFrame({"user": [1, 2, 3], "city": ["Bonn", "Kiel", "Kiel"], "sex": ["f", "m", "f"], "x": [1.0, 2, 3]})
+TABLE = pd.DataFrame(
+    {"user": [1, 2, 3], "city": ["Bonn", "Kiel", "Kiel"], "sex": ["f", "m", "f"], "x": [1.0, 2, 3]}
+)
 LIST = ["Bonn", "Kiel"]
 
 COMPUTED = {
@@ -92,10 +96,13 @@ def test_each_of_several_columns_is_looked_at_and_one_is_named():
         lambda: frame().marginals(["city", "sex"], keys=keys, max_rows=1),
     ):
         (words,) = said_of(verb)
-        assert re.search("the keys of 'sex' are a (pandas|NumPy) ", words)  # pandas 2 gives an array of NumPy
+        # pandas 2 gives an array of NumPy
+        assert re.search("the keys of 'sex' are a (pandas|NumPy) ", words)
 
 
-@pytest.mark.parametrize(("values", "warns"), [(range(3), False), ([0, 1, 2], False), (np.arange(3), True)])
+@pytest.mark.parametrize(
+    ("values", "warns"), [(range(3), False), ([0, 1, 2], False), (np.arange(3), True)]
+)
 def test_a_range_is_public(values, warns):
     table = frame(TABLE.assign(x=[0, 1, 2]))
     assert bool(said_of(lambda: table.histogram("x", keys=values, max_rows=1))) == warns
@@ -117,7 +124,11 @@ def test_days_as_keys_of_times_are_midnights():
     assert not said_of(lambda: table.histogram("when", max_rows=1, keys=[dt.date(2026, 1, 1)]))
     assert not said_of(lambda: table.histogram("when", max_rows=1, keys=days))
     midnights = table.with_columns(when=dp.col("when").dt.truncate("1d"))
-    assert not said_of(lambda: midnights.histogram("when", max_rows=1, keys=[dt.date(2026, 1, 1), dt.date(2026, 1, 2)]))
+    assert not said_of(
+        lambda: midnights.histogram(
+            "when", max_rows=1, keys=[dt.date(2026, 1, 1), dt.date(2026, 1, 2)]
+        )
+    )
 
 
 ASKED = {
@@ -133,7 +144,11 @@ ASKED = {
 
 @pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
 def test_numbers_of_a_column_as_bounds_warn_once(ask):
-    for bounds in ((TABLE["x"].min(), TABLE["x"].max()), [0, np.int64(3)], np.percentile(TABLE["x"], [1, 99])):
+    for bounds in (
+        (TABLE["x"].min(), TABLE["x"].max()),
+        [0, np.int64(3)],
+        np.percentile(TABLE["x"], [1, 99]),
+    ):
         (words,) = said_of(lambda bounds=bounds: ask(bounds))
         assert "bounds=(0, 100)" in words
 
@@ -169,13 +184,19 @@ def test_what_is_said_shows_no_value():
 PEOPLE = pd.DataFrame({"user": [1, 2], "age": [30, 40]})
 JOINED = {
     "a table on the unit": (lambda: frame().join(PEOPLE, on="user"), True),
-    "the unit among others": (lambda: frame().join(PEOPLE.assign(city="Bonn"), on=["user", "city"]), True),
+    "the unit among others": (
+        lambda: frame().join(PEOPLE.assign(city="Bonn"), on=["user", "city"]),
+        True,
+    ),
     "the unit under another name": (
         lambda: frame().rename({"user": "id"}).join(PEOPLE.rename(columns={"user": "id"}), on="id"),
         True,
     ),
     "typed by hand": (lambda: frame().join({"user": [1, 2], "age": [30, 40]}, on="user"), False),
-    "on another column": (lambda: frame().join(pd.DataFrame({"city": LIST, "sea": [False, True]}), on="city"), False),
+    "on another column": (
+        lambda: frame().join(pd.DataFrame({"city": LIST, "sea": [False, True]}), on="city"),
+        False,
+    ),
     "without identifiers": (lambda: TABLE.dp(unit=dp.Rows(1)).join(PEOPLE, on="user"), False),
 }
 
@@ -190,5 +211,10 @@ def test_a_public_table_that_is_joined_on_the_unit_warns(make, warns):
 def test_a_protected_table_that_is_joined_on_the_unit_is_silent():
     budget = dp.Budget(epsilon=1)
     assert (
-        said_of(lambda: TABLE.dp(unit="user", budget=budget).join(PEOPLE.dp(unit="user", budget=budget), "user")) == []
+        said_of(
+            lambda: TABLE.dp(unit="user", budget=budget).join(
+                PEOPLE.dp(unit="user", budget=budget), "user"
+            )
+        )
+        == []
     )

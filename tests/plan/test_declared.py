@@ -1,4 +1,6 @@
-"""What a table declares once: a question that leaves it out is the question in which a person types it."""
+"""What a table declares once: a question that leaves it out is the
+question in which a person types it.
+"""
 
 from __future__ import annotations
 
@@ -84,11 +86,25 @@ ONE = {  # statistics of a column: as a method of a declared frame, and what a p
     "cdf": ({"column": "spend", "points": [5, 50]}, SPEND),
     **{
         verb: ({"column": "spend"}, SPEND)
-        for verb in ("sum", "mean", "var", "std", "skew", "kurtosis", "geometric_mean", "median", "min", "max")
+        for verb in (
+            "sum",
+            "mean",
+            "var",
+            "std",
+            "skew",
+            "kurtosis",
+            "geometric_mean",
+            "median",
+            "min",
+            "max",
+        )
     },
 }
 WHOLE = {  # other questions about the whole table, and aggregates of two columns
-    "count_units": (lambda f: f.count_units(), lambda f: f.agg(count_units=dp.count_units(), **ROWS)),
+    "count_units": (
+        lambda f: f.count_units(),
+        lambda f: f.agg(count_units=dp.count_units(), **ROWS),
+    ),
     "mean of times": (lambda f: f.mean("day"), lambda f: f.mean("day", **DAY, **ROWS)),
     "agg": (
         lambda f: f.agg(n=dp.count(), m=dp.mean("spend")),
@@ -102,7 +118,10 @@ WHOLE = {  # other questions about the whole table, and aggregates of two column
         lambda f: f.quantile("spend", [0.25, 0.75]),
         lambda f: f.quantile("spend", [0.25, 0.75], **SPEND, **ROWS),
     ),
-    "histogram": (lambda f: f.histogram("city"), lambda f: f.histogram("city", keys=KEYS["city"], **LIMITS)),
+    "histogram": (
+        lambda f: f.histogram("city"),
+        lambda f: f.histogram("city", keys=KEYS["city"], **LIMITS),
+    ),
     "histogram of bins": (
         lambda f: f.histogram("hours", bins=[0, 9]),
         lambda f: f.histogram("hours", bins=[0, 9], **LIMITS),
@@ -111,21 +130,39 @@ WHOLE = {  # other questions about the whole table, and aggregates of two column
         lambda f: f.crosstab("city", "sex", "spend", "sum"),
         lambda f: f.crosstab("city", "sex", "spend", "sum", keys=KEYS, **SPEND, **LIMITS),
     ),
-    "describe": (lambda f: f.describe(["spend"]), lambda f: f.describe(["spend"], BOUNDS["spend"], **ROWS)),
-    "marginals": (lambda f: f.marginals(["city", "sex"]), lambda f: f.marginals(["city", "sex"], keys=KEYS, **ROWS)),
+    "describe": (
+        lambda f: f.describe(["spend"]),
+        lambda f: f.describe(["spend"], BOUNDS["spend"], **ROWS),
+    ),
+    "marginals": (
+        lambda f: f.marginals(["city", "sex"]),
+        lambda f: f.marginals(["city", "sex"], keys=KEYS, **ROWS),
+    ),
     "hierarchy": (
         lambda f: f.hierarchy(["sex"], ["f", "m"], "spend", "sum", by="city"),
-        lambda f: f.hierarchy(["sex"], ["f", "m"], "spend", "sum", by={"city": KEYS["city"]}, **SPEND, **LIMITS),
+        lambda f: f.hierarchy(
+            ["sex"], ["f", "m"], "spend", "sum", by={"city": KEYS["city"]}, **SPEND, **LIMITS
+        ),
     ),
     "synthesize": (
         lambda f: f.synthesize(["city", "sex", "hours"]),
-        lambda f: f.synthesize(["city", "sex", "hours"], keys=KEYS, bounds={"hours": (0, 60)}, **ROWS),
+        lambda f: f.synthesize(
+            ["city", "sex", "hours"], keys=KEYS, bounds={"hours": (0, 60)}, **ROWS
+        ),
     ),
-    "cov": (lambda f: f.cov(["spend", "hours"]), lambda f: f.cov(["spend", "hours"], **BOTH, **ROWS)),
-    "corr": (lambda f: f.corr(["spend", "hours"]), lambda f: f.corr(["spend", "hours"], **BOTH, **ROWS)),
+    "cov": (
+        lambda f: f.cov(["spend", "hours"]),
+        lambda f: f.cov(["spend", "hours"], **BOTH, **ROWS),
+    ),
+    "corr": (
+        lambda f: f.corr(["spend", "hours"]),
+        lambda f: f.corr(["spend", "hours"], **BOTH, **ROWS),
+    ),
     "ols": (
         lambda f: f.ols(y="spend", x=["hours", "city"]),
-        lambda f: f.ols(y="spend", x=["hours", "city"], keys={"city": KEYS["city"]}, **BOTH, **ROWS),
+        lambda f: f.ols(
+            y="spend", x=["hours", "city"], keys={"city": KEYS["city"]}, **BOTH, **ROWS
+        ),
     ),
     "ols by formula": (
         lambda f: f.ols("spend ~ hours + C(city)"),
@@ -154,9 +191,14 @@ GROUPED = {  # of groups alone
 @pytest.mark.parametrize("verb", ONE)
 def test_a_statistic_of_a_declared_table_is_the_typed_one(verb):
     arguments, typed = ONE[verb]
-    same(getattr(declared(), verb)(**arguments), getattr(plain(), verb)(**arguments, **typed, **ROWS))
+    same(
+        getattr(declared(), verb)(**arguments), getattr(plain(), verb)(**arguments, **typed, **ROWS)
+    )
     name = "sex" if arguments["column"] == "city" else "city"
-    same(getattr(declared().group_by(name), verb)(**arguments), getattr(by(plain(), name), verb)(**arguments, **typed))
+    same(
+        getattr(declared().group_by(name), verb)(**arguments),
+        getattr(by(plain(), name), verb)(**arguments, **typed),
+    )
 
 
 @pytest.mark.parametrize("name", WHOLE)
@@ -174,7 +216,9 @@ def test_groups_of_a_declared_table_are_the_typed_ones(name):
 
 
 def test_every_verb_is_tried():
-    verbs = {verb for verb in {**usage.ARGUMENTS, **usage.MATRICES} if hasattr(dp.PrivateFrame, verb)}
+    verbs = {
+        verb for verb in {**usage.ARGUMENTS, **usage.MATRICES} if hasattr(dp.PrivateFrame, verb)
+    }
     assert verbs <= {*ONE, *WHOLE}
     methods = {verb for verb in usage.ARGUMENTS if hasattr(dp.PrivateGroupBy, verb)}
     assert methods <= {*ONE, *GROUPED}
@@ -197,7 +241,9 @@ def test_a_release_of_the_short_question_has_the_noise_of_the_typed_one():
 
 
 def test_a_name_stands_for_what_is_declared(tmp_path):
-    """The same name with a wider declared limit is another question, also where nothing that was typed differs."""
+    """The same name with a wider declared limit is another question, also where
+    nothing that was typed differs.
+    """
     budget = dp.Ledger(tmp_path / "ledger.sqlite").budget("b", epsilon=9.0)
     said = {"unit": "user", "budget": budget, "data": "2026-01"}
     first = dp.protect(TABLE, **said, max_rows=2).count().release(1.0, name="n")
@@ -208,7 +254,10 @@ def test_a_name_stands_for_what_is_declared(tmp_path):
     bounds[0].sum("spend").release(1.0, name="s")
     with pytest.raises(DpFrameError):
         bounds[1].sum("spend").release(1.0, name="s")
-    keys = [dp.protect(TABLE, **said, max_rows=2, keys={"city": listed}) for listed in (["Bonn"], ["Bonn", "Ulm"])]
+    keys = [
+        dp.protect(TABLE, **said, max_rows=2, keys={"city": listed})
+        for listed in (["Bonn"], ["Bonn", "Ulm"])
+    ]
     keys[0].mode("city").release(1.0, name="m")
     with pytest.raises(DpFrameError):
         keys[1].mode("city").release(1.0, name="m")
@@ -220,19 +269,30 @@ def test_a_name_stands_for_what_is_declared(tmp_path):
 def test_groups_that_are_found_have_the_declared_number_of_units():
     said = {"min_units": 20, "keys": None}
     for short, typed in (
-        (lambda f: f.group_by("city").count(), lambda f: f.group_by("city", **LIMITS, min_units=20).count()),
+        (
+            lambda f: f.group_by("city").count(),
+            lambda f: f.group_by("city", **LIMITS, min_units=20).count(),
+        ),
         (lambda f: f.histogram("city"), lambda f: f.histogram("city", **LIMITS, min_units=20)),
         (lambda f: f.top_k("city", 2), lambda f: f.top_k("city", 2, **LIMITS, min_units=20)),
-        (lambda f: f.crosstab("city", "sex"), lambda f: f.crosstab("city", "sex", **LIMITS, min_units=20)),
+        (
+            lambda f: f.crosstab("city", "sex"),
+            lambda f: f.crosstab("city", "sex", **LIMITS, min_units=20),
+        ),
     ):
         same(short(declared(**said)), typed(plain()))
-        assert described(question(short(declared(**said)))) != described(question(short(declared(keys=None))))
+        assert described(question(short(declared(**said)))) != described(
+            question(short(declared(keys=None)))
+        )
         assert "fewer than 20 units" in short(declared(**said)).explain().keys
     assert question(declared(**said).group_by("city", min_units=3).count()).min_units == 3
     assert "declared by dp(...): max_rows, max_groups, max_rows_per_group, min_units" in str(
         declared(**said).group_by("city").count().explain()
     )
-    assert question(dp.protect(TABLE, unit=dp.Rows(2), min_units=9).group_by("city").count()).min_units == 9
+    assert (
+        question(dp.protect(TABLE, unit=dp.Rows(2), min_units=9).group_by("city").count()).min_units
+        == 9
+    )
 
 
 def test_listed_groups_are_all_released():
@@ -256,7 +316,9 @@ def test_keys_that_are_found_by_weights_have_no_number_of_units():
 
 def test_tables_together_have_the_larger_number_of_units():
     budget = dp.Budget(epsilon=1.0)
-    one, other, none = (dp.protect(TABLE, unit="user", budget=budget, min_units=n) for n in (5, 9, None))
+    one, other, none = (
+        dp.protect(TABLE, unit="user", budget=budget, min_units=n) for n in (5, 9, None)
+    )
     assert dp.concat([one, other, none])._step.table.min_units == 9
     renamed = one.select("user", "sex").rename({"sex": "s"})
     assert none.join(renamed, on="user")._step.table.min_units == 5
@@ -268,7 +330,10 @@ def test_tables_together_have_the_larger_number_of_units():
 def test_what_is_typed_takes_the_place_of_what_is_declared_narrower_and_wider():
     frame = declared()
     for rows, high in ((1, 9), (50, 1000)):
-        same(frame.sum("spend", (0, high), max_rows=rows), plain().sum("spend", (0, high), max_rows=rows))
+        same(
+            frame.sum("spend", (0, high), max_rows=rows),
+            plain().sum("spend", (0, high), max_rows=rows),
+        )
         typed = {**LIMITS, "max_rows_per_group": rows}
         same(
             frame.group_by("city", keys=["Ulm"], max_rows_per_group=rows).sum("spend", (0, high)),
@@ -280,24 +345,37 @@ def test_what_is_typed_takes_the_place_of_what_is_declared_narrower_and_wider():
         plain().describe(bounds={"spend": (0, 9), "hours": (0, 60)}, **ROWS),
     )
     one = {"spend": (0, 9)}
-    same(frame.cov(["spend", "hours"], one), plain().cov(["spend", "hours"], {**BOTH["bounds"], **one}, **ROWS))
+    same(
+        frame.cov(["spend", "hours"], one),
+        plain().cov(["spend", "hours"], {**BOTH["bounds"], **one}, **ROWS),
+    )
     half = frame.crosstab("city", "sex", keys={"sex": ["f"]})
     same(half, plain().crosstab("city", "sex", keys={"city": KEYS["city"], "sex": ["f"]}, **LIMITS))
     bins = frame.synthesize(["city", "hours"], bins={"hours": [0, 9, 60]})
-    typed = plain().synthesize(["city", "hours"], bins={"hours": [0, 9, 60]}, keys={"city": KEYS["city"]}, **ROWS)
+    typed = plain().synthesize(
+        ["city", "hours"], bins={"hours": [0, 9, 60]}, keys={"city": KEYS["city"]}, **ROWS
+    )
     same(bins, typed)
 
 
 def test_auto_takes_the_place_of_declared_limits_and_bounds():
     auto, keys = {"limits": dp.Auto()}, {"keys": KEYS["city"]}
-    same_asked(declared().group_by("city", **auto).count(), plain().group_by("city", **keys, **auto).count())
+    same_asked(
+        declared().group_by("city", **auto).count(),
+        plain().group_by("city", **keys, **auto).count(),
+    )
     same_asked(declared().bound(**auto).count(), plain().bound(**auto).count())
-    same_asked(declared().mean("spend", bounds=dp.Auto()), plain().mean("spend", bounds=dp.Auto(), **ROWS))
+    same_asked(
+        declared().mean("spend", bounds=dp.Auto()), plain().mean("spend", bounds=dp.Auto(), **ROWS)
+    )
     assert question(declared().describe(["spend"], dp.Auto())).open_bounds.keys() == {"spend"}
 
 
 def same_asked(short, typed):
-    assert described(question(short)) == {**described(question(typed)), "steps": described(question(short))["steps"]}
+    assert described(question(short)) == {
+        **described(question(typed)),
+        "steps": described(question(short))["steps"],
+    }
     assert question(short).undecided
 
 
@@ -318,9 +396,13 @@ KEEPS = {
     "select": lambda f: f.select("spend", "city"),
     "drop": lambda f: f.drop("sex"),
     "drop_nulls": lambda f: f.drop_nulls("spend"),
-    "rename": lambda f: f.rename({"spend": "x", "city": "spend"}).rename({"spend": "city", "x": "spend"}),
+    "rename": lambda f: f.rename({"spend": "x", "city": "spend"}).rename(
+        {"spend": "city", "x": "spend"}
+    ),
     "join": lambda f: f.join({"city": ["Bonn"], "sea": [False]}, on="city"),
-    "join one to many": lambda f: f.join({"city": ["Bonn", "Bonn"], "sea": [False, True]}, on="city"),
+    "join one to many": lambda f: f.join(
+        {"city": ["Bonn", "Bonn"], "sea": [False, True]}, on="city"
+    ),
     "join people": lambda f: f.join(people(f), on="user"),
     "join to people": lambda f: people(f).join(f, on="user", how="left"),
     "concat": lambda f: dp.concat([f, f.filter(dp.col("hours") > 1)]),
@@ -332,7 +414,10 @@ KEEPS = {
 
 def people(frame):
     return dp.protect(
-        pl.DataFrame({"user": [1, 2], "born": [1990, 1980]}), unit="user", budget=frame.budget, max_rows=1
+        pl.DataFrame({"user": [1, 2], "born": [1990, 1980]}),
+        unit="user",
+        budget=frame.budget,
+        max_rows=1,
     )
 
 
@@ -349,7 +434,9 @@ REWRITES = {
     "cast": lambda f: f.cast({"spend": "float32", "city": "string"}),
     "fill_null": lambda f: f.fill_null({"spend": 0, "city": "(none)"}),
     "rename over": lambda f: (
-        f.with_columns(s=dp.col("hours") * 1, c=dp.lit("a")).drop("spend", "city").rename({"s": "spend", "c": "city"})
+        f.with_columns(s=dp.col("hours") * 1, c=dp.lit("a"))
+        .drop("spend", "city")
+        .rename({"s": "spend", "c": "city"})
     ),
     "cut": lambda f: f.cut("hours", [0, 1, 2], into="city").with_columns(spend=dp.col("hours") * 1),
     "per_unit": lambda f: f.per_unit(spend=dp.sum("spend"), city=dp.count()),
@@ -359,26 +446,48 @@ REWRITES = {
 @pytest.mark.parametrize("step", REWRITES.values(), ids=REWRITES)
 def test_what_is_declared_does_not_reach_new_values(step):
     after = step(declared())
-    assert all(after._step.table.columns[name].defaults[:2] == (None, None) for name in ("spend", "city"))
+    assert all(
+        after._step.table.columns[name].defaults[:2] == (None, None) for name in ("spend", "city")
+    )
     with pytest.raises(MissingBounds):
         after.sum("spend")
 
 
 def test_features_of_units_read_declared_bounds_and_picks_keep_what_is_declared():
-    features = {"total": dp.sum("spend"), "m": dp.mean("spend"), "home": dp.last("city", by="hours")}
+    features = {
+        "total": dp.sum("spend"),
+        "m": dp.mean("spend"),
+        "home": dp.last("city", by="hours"),
+    }
     short = declared().per_unit(**features)
-    typed = plain().per_unit(total=dp.sum("spend", **SPEND), m=dp.mean("spend", **SPEND), home=features["home"])
+    typed = plain().per_unit(
+        total=dp.sum("spend", **SPEND), m=dp.mean("spend", **SPEND), home=features["home"]
+    )
     same(short.mean("m"), typed.mean("m", **ROWS))
-    same(short.group_by("home").mean("m"), typed.group_by("home", keys=KEYS["city"], **LIMITS).mean("m"))
-    assert short.group_by("home").count().sensitivity["count"].l1 == 1  # a person has one row, whatever was declared
+    same(
+        short.group_by("home").mean("m"),
+        typed.group_by("home", keys=KEYS["city"], **LIMITS).mean("m"),
+    )
+    # a person has one row, whatever was declared
+    assert short.group_by("home").count().sensitivity["count"].l1 == 1
     whole = declared().per_unit(total=dp.sum("spend", unit_bounds=(0, 50)))
-    same(whole.mean("total"), plain().per_unit(total=dp.sum("spend", unit_bounds=(0, 50))).mean("total", **ROWS))
+    same(
+        whole.mean("total"),
+        plain().per_unit(total=dp.sum("spend", unit_bounds=(0, 50))).mean("total", **ROWS),
+    )
 
 
 def test_tables_together_have_what_they_declare_alike():
     budget = dp.Budget(epsilon=1.0)
     one, other = (
-        dp.protect(TABLE, unit="user", budget=budget, max_rows=5, max_groups=groups, bounds={"spend": (1, high)})
+        dp.protect(
+            TABLE,
+            unit="user",
+            budget=budget,
+            max_rows=5,
+            max_groups=groups,
+            bounds={"spend": (1, high)},
+        )
         for groups, high in ((2, 10), (3, 20))
     )
     both = dp.concat([one, other])
@@ -446,7 +555,11 @@ REFUSED = [
     ({"max_rows": 0}, InvalidArgument, "max_rows"),
     ({"max_groups": dp.Auto()}, InvalidArgument, r"limits=dp.Auto\(\)"),
     ({"max_rows": dp.Auto()}, InvalidArgument, r"dp\(\.\.\.\)\.bound\(limits=dp.Auto\(\)\)"),
-    ({"keys": {("city", "spend"): [("a", 1)]}}, InvalidArgument, r"group_by\('city', 'spend', keys=\.\.\.\)"),
+    (
+        {"keys": {("city", "spend"): [("a", 1)]}},
+        InvalidArgument,
+        r"group_by\('city', 'spend', keys=\.\.\.\)",
+    ),
     ({"max_row": 1}, WrongCall, "max_row"),
     ({"min_units": 0}, InvalidArgument, "min_units"),
     ({"min_units": 2.5}, InvalidArgument, "min_units"),
@@ -456,7 +569,10 @@ REFUSED = [
 
 @pytest.mark.parametrize(("said", "error", "words"), REFUSED)
 def test_a_declaration_that_cannot_be_is_refused(said, error, words):
-    for protect in (lambda: dp.protect(TABLE, unit="user", **said), lambda: TABLE.dp(unit="user", **said)):
+    for protect in (
+        lambda: dp.protect(TABLE, unit="user", **said),
+        lambda: TABLE.dp(unit="user", **said),
+    ):
         with pytest.raises(error, match=words) as caught:
             protect()
         assert "500" not in str(caught.value)
@@ -465,7 +581,10 @@ def test_a_declaration_that_cannot_be_is_refused(said, error, words):
 def test_without_identifiers_bounds_and_keys_are_declared_and_limits_are_not():
     frame = dp.protect(TABLE, unit=dp.Rows(2), bounds=BOUNDS, keys=KEYS)
     typed = dp.protect(TABLE, unit=dp.Rows(2))
-    same(frame.group_by("city").sum("spend"), typed.group_by("city", keys=KEYS["city"]).sum("spend", **SPEND))
+    same(
+        frame.group_by("city").sum("spend"),
+        typed.group_by("city", keys=KEYS["city"]).sum("spend", **SPEND),
+    )
     with pytest.raises(UnsupportedOperation, match=r"max_rows=3.*dp.Rows\(2\) is the limit"):
         dp.protect(TABLE, unit=dp.Rows(2), max_rows=3)
 
@@ -480,15 +599,21 @@ def test_accessors_declare_too():
     column = pd.Series([1.0, 2.0], name="x").dp(unit=dp.Rows(1), bounds={"x": (0, 9)})
     assert column.sum().sensitivity["x"].l1 == 9
     frame = declared()
-    with pytest.raises(MissingBounds):  # a release at once declares nothing: its arguments are those of the question
+    # a release at once declares nothing: its arguments are those of the question
+    with pytest.raises(MissingBounds):
         TABLE.dp.sum("spend", unit="user", max_rows=1, budget=frame.budget, epsilon=1.0)
 
 
 def test_explain_and_report_say_what_is_declared_and_where():
     frame = declared()
-    query = frame.group_by("city", max_groups=2).agg(m=dp.mean("spend"), h=dp.sum("hours", bounds=(0, 9)))
+    query = frame.group_by("city", max_groups=2).agg(
+        m=dp.mean("spend"), h=dp.sum("hours", bounds=(0, 9))
+    )
     (first, *_), (_, limits, _) = query.explain().steps
-    assert "max_rows=5, max_groups=3, max_rows_per_group=2, bounds={'spend': (1, 100), 'hours': (0, 60)" in first
+    assert (
+        "max_rows=5, max_groups=3, max_rows_per_group=2, bounds={'spend': (1, 100), 'hours': (0, "
+        "60)" in first
+    )
     assert "keys={'city': ['Bonn', 'Kiel'], 'sex': ['f', 'm', None]}" in first
     said = "; declared by dp(...): max_rows, max_rows_per_group, keys of 'city', bounds of 'spend'"
     assert limits.endswith(said)
@@ -508,16 +633,25 @@ def test_a_wider_table_of_keys_may_repeat_them_and_a_table_of_keys_alone_may_not
 
 
 def test_categories_of_an_enum_are_keys_and_those_of_a_categorical_are_not():
-    """An Enum's categories are in the schema. Those of a Categorical are made of the data as a rule."""
+    """An Enum's categories are in the schema.
+    Those of a Categorical are made of the data as a rule.
+    """
     enum = pl.Enum(["Kiel", "Bonn", "Ulm"])
     listed = dp.protect(TABLE.with_columns(pl.col("city").cast(enum)), unit="user", **LIMITS)
     assert question(listed.group_by("city").count()).keys.levels == (("Kiel", "Bonn", "Ulm"),)
-    some = dp.protect(TABLE.with_columns(pl.col("city").cast(enum)), unit="user", keys={"city": ["Bonn"]}, **LIMITS)
+    some = dp.protect(
+        TABLE.with_columns(pl.col("city").cast(enum)),
+        unit="user",
+        keys={"city": ["Bonn"]},
+        **LIMITS,
+    )
     assert question(some.group_by("city").count()).keys.levels == (("Bonn",),)
     kinds = (
         TABLE.with_columns(pl.col("city").cast(pl.Categorical)),
         TABLE.to_pandas().astype({"city": pd.CategoricalDtype(["Kiel", "Bonn", "Ulm"])}),
-        TABLE.to_arrow().set_column(1, "city", TABLE.to_arrow()["city"].combine_chunks().dictionary_encode()),
+        TABLE.to_arrow().set_column(
+            1, "city", TABLE.to_arrow()["city"].combine_chunks().dictionary_encode()
+        ),
     )
     for table in kinds:
         frame = dp.protect(table, unit="user", **LIMITS)
@@ -542,9 +676,16 @@ REGIONS = pl.DataFrame(
 
 @pytest.mark.parametrize("how", ["inner", "left"])
 def test_a_public_table_brings_its_keys_and_bounds(how):
-    """What a question types no others for; typed ones take their place. Null is none of the keys."""
+    """What a question types no others for; typed ones take their place.
+    Null is none of the keys.
+    """
     frame, typed = (f.join(REGIONS, on="city", how=how) for f in (declared(), plain()))
-    for by, keys in (("region", ["west", "north"]), ("code", [7, 3]), ("since", DAYS[:3]), ("name", ["one"])):
+    for by, keys in (
+        ("region", ["west", "north"]),
+        ("code", [7, 3]),
+        ("since", DAYS[:3]),
+        ("name", ["one"]),
+    ):
         same(frame.group_by(by).count(), typed.group_by(by, keys=keys, **LIMITS).count())
     for column, bounds in (("area", (1.5, 4.0)), ("code", (3, 7)), ("since", (DAYS[0], DAYS[2]))):
         same(frame.mean(column), typed.mean(column, bounds=bounds, **ROWS))
@@ -557,30 +698,46 @@ def test_a_public_table_brings_its_keys_and_bounds(how):
 
 
 def test_a_column_of_a_public_table_with_many_values_has_no_keys():
-    many = pl.DataFrame({"city": [f"{i}" for i in range(1001)], "place": [f"{i}" for i in range(1001)]})
+    many = pl.DataFrame(
+        {"city": [f"{i}" for i in range(1001)], "place": [f"{i}" for i in range(1001)]}
+    )
     for table, keys in ((many, None), (many.head(1000), 1000)):
         found = question(declared().join(table, on="city").group_by("place").count()).keys
         assert (found and found.size) == keys
 
 
 def test_what_a_public_table_brings_does_not_reach_new_values():
-    frame = declared().join(REGIONS, on="city").with_columns(code=dp.col("code") + 0, region=dp.lit("x"))
+    frame = (
+        declared()
+        .join(REGIONS, on="city")
+        .with_columns(code=dp.col("code") + 0, region=dp.lit("x"))
+    )
     with pytest.raises(MissingBounds):
         frame.mean("code")
     assert question(frame.group_by("region").count()).keys is None
 
 
 def test_dates_that_python_does_not_have_are_no_keys_of_a_public_table():
-    far = pl.Series([2932897, -800000, 3], dtype=pl.Int32).cast(pl.Date)  # in the year 10000, before the year 1
+    # in the year 10000, before the year 1
+    far = pl.Series([2932897, -800000, 3], dtype=pl.Int32).cast(pl.Date)
     joined = plain().join(pl.DataFrame({"city": ["Bonn", "Kiel", "Ulm"], "opened": far}), on="city")
-    keys = joined.group_by("opened", max_groups=1, max_rows_per_group=1).count().release(epsilon=1).table["opened"]
+    keys = (
+        joined.group_by("opened", max_groups=1, max_rows_per_group=1)
+        .count()
+        .release(epsilon=1)
+        .table["opened"]
+    )
     assert keys.to_list() == [dt.date(1970, 1, 4)]
 
 
 def test_rows_that_no_declared_key_has_count_under_one_name():
-    """Declared keys may be left out, and the file of a policy may list them; the rest is one group more."""
+    """Declared keys may be left out, and the file of a policy may list
+    them; the rest is one group more.
+    """
     rows = pl.DataFrame({"user": [1, 2, 3], "city": ["a", "b", None]})
-    frame = rows.dp(unit="user", max_rows=1, max_groups=1, keys={"city": ["a"]}, budget=dp.Budget(epsilon=1e9))
+    frame = rows.dp(
+        unit="user", max_rows=1, max_groups=1, keys={"city": ["a"]}, budget=dp.Budget(epsilon=1e9)
+    )
     typed = frame.group_by("city", keys=["a"], other="rest").count()
     assert question(typed).keys == question(frame.group_by("city", other="rest").count()).keys
     out = frame.group_by("city", other="rest").count().release(epsilon=1e6)
@@ -596,26 +753,36 @@ CHOSEN = {
     "agg": lambda f, **b: f.agg(a=dp.mean("spend", **b), b=dp.sum("items", **b)),
     "groups": lambda f, **b: f.group_by("city", keys=["a"], max_groups=1).sum("spend", **b),
 }
-MANY = pl.DataFrame({"user": [1, 2, 3], "spend": [1.0, 2.0, 3.0], "items": [1, 2, 3], "city": ["a", "b", "a"]})
+MANY = pl.DataFrame(
+    {"user": [1, 2, 3], "spend": [1.0, 2.0, 3.0], "items": [1, 2, 3], "city": ["a", "b", "a"]}
+)
 
 
 @pytest.mark.parametrize("name", CHOSEN)
 def test_bounds_that_each_release_chooses_are_declared_as_typed(name):
     auto = {"spend": dp.Auto(), "items": dp.Auto()}
     declared, typed = (
-        MANY.dp(unit="user", budget=dp.Budget(epsilon=9), max_rows=1, **b) for b in ({"bounds": auto}, {})
+        MANY.dp(unit="user", budget=dp.Budget(epsilon=9), max_rows=1, **b)
+        for b in ({"bounds": auto}, {})
     )
     short, long = CHOSEN[name](declared), CHOSEN[name](typed, bounds=dp.Auto())
     assert question_of(short).aggregates == question_of(long).aggregates
     assert short.release(epsilon=1.0).table.shape == long.release(epsilon=1.0).table.shape
     assert "dp.Auto()" in str(short.explain())
-    assert CHOSEN[name](declared, bounds=(0, 9)).sensitivity == CHOSEN[name](typed, bounds=(0, 9)).sensitivity
+    assert (
+        CHOSEN[name](declared, bounds=(0, 9)).sensitivity
+        == CHOSEN[name](typed, bounds=(0, 9)).sensitivity
+    )
 
 
 def test_where_no_bounds_are_chosen_declared_ones_are_none():
     frame = MANY.dp(unit="user", max_rows=1, bounds={"spend": dp.Auto(), "items": dp.Auto()})
     assert "each release chooses" in str(frame)
     assert "bounds" not in str(frame.per_unit(total=dp.sum("spend"))._step.typed)
-    for ask in (lambda: frame.corr(["spend", "items"]), lambda: frame.skew("spend"), lambda: frame.cdf("spend", [1])):
+    for ask in (
+        lambda: frame.corr(["spend", "items"]),
+        lambda: frame.skew("spend"),
+        lambda: frame.cdf("spend", [1]),
+    ):
         with pytest.raises(InvalidBounds):
             ask()

@@ -1,4 +1,6 @@
-"""Expressions of Polars, wherever one of ours stands: read node by node, or refused with what to type."""
+"""Expressions of Polars, wherever one of ours stands:
+read node by node, or refused with what to type.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,10 @@ def pairs():
         (name, getattr(A, name)(), getattr(a, name)())
         for name in ["log", "log1p", "exp", "sqrt", "floor", "ceil", "abs", "sign"]
     ]
-    one += [(name, getattr(A, name)(), getattr(a, name)()) for name in ("is_null", "is_not_null", "round", "log10")]
+    one += [
+        (name, getattr(A, name)(), getattr(a, name)())
+        for name in ("is_null", "is_not_null", "round", "log10")
+    ]
     one += [(name, getattr(T.dt, name)(), getattr(t.dt, name)()) for name in CALENDAR]
     return [
         *one,
@@ -70,13 +75,25 @@ def pairs():
         ("filled", A.fill_null(0), a.fill_null(0)),
         ("cast", A.cast(pl.Int64), a.cast("int64")),
         ("cast time", S.cast(pl.Datetime("us"), strict=False), s.cast("datetime")),
-        ("choice", pl.when(A > 1).then(pl.lit("x")).otherwise(S), dp.when(a > 1).then("x").otherwise(s)),
+        (
+            "choice",
+            pl.when(A > 1).then(pl.lit("x")).otherwise(S),
+            dp.when(a > 1).then("x").otherwise(s),
+        ),
         ("no otherwise", pl.when(A > 1).then(1), dp.when(a > 1).then(1)),
-        ("cases", S.str.to_lowercase() == S.str.to_uppercase(), s.str.to_lowercase() == s.str.to_uppercase()),
+        (
+            "cases",
+            S.str.to_lowercase() == S.str.to_uppercase(),
+            s.str.to_lowercase() == s.str.to_uppercase(),
+        ),
         ("length", S.str.len_chars(), s.str.len_chars()),
         ("contains", S.str.contains("a.", literal=True), s.str.contains("a.", literal=True)),
         ("contains letters", S.str.contains("ab"), s.str.contains("ab")),
-        ("ends", S.str.starts_with("a") | S.str.ends_with("b"), s.str.starts_with("a") | s.str.ends_with("b")),
+        (
+            "ends",
+            S.str.starts_with("a") | S.str.ends_with("b"),
+            s.str.starts_with("a") | s.str.ends_with("b"),
+        ),
         ("head", S.str.head(3), s.str.head(3)),
         ("slice", S.str.slice(1, 2), s.str.slice(1, 2)),
         ("rest", S.str.slice(1), s.str.slice(1)),
@@ -102,25 +119,45 @@ def pairs():
         ("first", pl.coalesce("a", T, 1), dp.coalesce("a", t, 1)),
         ("texts", pl.concat_str(["s", A], separator="-"), dp.concat_str(["s", a], separator="-")),
         ("sum of texts", S + "x", s + "x"),
-        ("end", S.str.slice(-3) + S.str.head(-2) + S.str.tail(2), s.str.slice(-3) + s.str.head(-2) + s.str.tail(2)),
+        (
+            "end",
+            S.str.slice(-3) + S.str.head(-2) + S.str.tail(2),
+            s.str.slice(-3) + s.str.head(-2) + s.str.tail(2),
+        ),
         ("zeros", S.str.zfill(4), s.str.zfill(4)),
         ("replaced", S.replace({"a": "b"}), s.replace({"a": "b"})),
-        ("replaced strictly", S.replace_strict({"a": 1}, default=0), s.replace_strict({"a": 1}, default=0)),
+        (
+            "replaced strictly",
+            S.replace_strict({"a": 1}, default=0),
+            s.replace_strict({"a": 1}, default=0),
+        ),
         ("day", S.str.to_date("%d.%m.%Y"), s.str.to_date("%d.%m.%Y")),
         ("clock", S.str.to_datetime("%d.%m.%Y %H:%M"), s.str.to_datetime("%d.%m.%Y %H:%M")),
         ("pattern", S.str.contains("a|b"), s.str.contains("a|b", regex=True)),
         ("just these", S.str.contains("a|b", literal=True), s.str.contains("a|b", literal=True)),
         ("group", S.str.extract("(a)b"), s.str.extract("(a)b")),
         ("many", S.str.count_matches("[ab]"), s.str.count_matches("[ab]", regex=True)),
-        ("pattern replaced", S.str.replace_all("a+", "b"), s.str.replace_all("a+", "b", regex=True)),
+        (
+            "pattern replaced",
+            S.str.replace_all("a+", "b"),
+            s.str.replace_all("a+", "b", regex=True),
+        ),
         (
             "stripped",
             S.str.strip_chars() + S.str.strip_chars_end("a"),
             s.str.strip_chars() + s.str.strip_chars_end("a"),
         ),
-        ("start", S.str.strip_prefix("a") + S.str.strip_suffix("b"), s.str.strip_prefix("a") + s.str.strip_suffix("b")),
+        (
+            "start",
+            S.str.strip_prefix("a") + S.str.strip_suffix("b"),
+            s.str.strip_prefix("a") + s.str.strip_suffix("b"),
+        ),
         ("zone", T.dt.convert_time_zone("Asia/Tokyo"), t.dt.convert_time_zone("Asia/Tokyo")),
-        ("clock of a zone", T.dt.replace_time_zone("Asia/Tokyo"), t.dt.replace_time_zone("Asia/Tokyo")),
+        (
+            "clock of a zone",
+            T.dt.replace_time_zone("Asia/Tokyo"),
+            t.dt.replace_time_zone("Asia/Tokyo"),
+        ),
         ("no zone", T.dt.replace_time_zone(None), t.dt.replace_time_zone(None)),
         ("between days", (T - T).dt.total_days(), (t - t).dt.total_days()),
         ("later", T + pl.duration(days=3), t + dp.duration(days=3)),
@@ -129,7 +166,9 @@ def pairs():
     ]
 
 
-@pytest.mark.parametrize(("theirs", "ours"), [pair[1:] for pair in pairs()], ids=[pair[0] for pair in pairs()])
+@pytest.mark.parametrize(
+    ("theirs", "ours"), [pair[1:] for pair in pairs()], ids=[pair[0] for pair in pairs()]
+)
 def test_an_expression_of_polars_is_the_one_of_ours_that_is_typed_alike(theirs, ours):
     read = read_polars(theirs) if isinstance(theirs, pl.Expr) else theirs
     assert text(read._node) == text(ours._node)
@@ -184,7 +223,11 @@ def offered(message):
     calls = re.findall(r"(?:\b(\w+))?\.([a-z]\w*)\(|\b(agg|per_unit)\(", message)
     choices = ("then", "otherwise")  # which dp.when has
     for place, name, verb in calls:
-        assert hasattr(PLACES.get(place, dp.Expr), name) or verb or name in choices, (place, name, message)
+        assert hasattr(PLACES.get(place, dp.Expr), name) or verb or name in choices, (
+            place,
+            name,
+            message,
+        )
     return calls
 
 
@@ -198,7 +241,12 @@ TABLE = pl.DataFrame(
     {
         "user": [1, 1, 2, 3],
         "a": [1.0, 2.0, 4.0, None],
-        "t": [dt.datetime(2024, 1, 1, 5), dt.datetime(2024, 1, 2), dt.datetime(2024, 1, 8), dt.datetime(2024, 2, 1)],
+        "t": [
+            dt.datetime(2024, 1, 1, 5),
+            dt.datetime(2024, 1, 2),
+            dt.datetime(2024, 1, 8),
+            dt.datetime(2024, 2, 1),
+        ],
     }
 )
 
@@ -215,7 +263,12 @@ SECRET = pl.Series("s", ["a cell", "another"])
 
 @pytest.mark.parametrize(
     "typed",
-    [lambda: pl.lit(SECRET) == S, lambda: S == SECRET, lambda: A.clip(pl.Series([1, 2]), 5), lambda: A + pl.Series([])],
+    [
+        lambda: pl.lit(SECRET) == S,
+        lambda: S == SECRET,
+        lambda: A.clip(pl.Series([1, 2]), 5),
+        lambda: A + pl.Series([]),
+    ],
 )
 def test_a_series_in_place_of_a_constant_is_refused_without_its_cells(typed):
     with pytest.raises(UnsupportedOperation, match="a series of values") as error:
@@ -229,7 +282,9 @@ def frame():
 
 
 def test_it_stands_wherever_an_expression_does(frame):
-    kept = frame.filter(pl.col("a") >= 2, dp.when(pl.col("a") > 3).then(True).otherwise(pl.col("a") < 3))
+    kept = frame.filter(
+        pl.col("a") >= 2, dp.when(pl.col("a") > 3).then(True).otherwise(pl.col("a") < 3)
+    )
     assert kept.count(max_rows=5).release(epsilon=500).value == 2
     made = frame.with_columns(
         (pl.col("a") * 2).alias("b"), (dp.col("a") + 1).alias("c"), pl.col("a").log(), d=pl.lit(1)
@@ -238,7 +293,11 @@ def test_it_stands_wherever_an_expression_does(frame):
 
 
 def test_an_expression_without_a_name_is_called_like_its_first_column(frame):
-    assert frame.with_columns(dp.when(dp.col("a") > 1).then(dp.col("t"))).columns == ["user", "a", "t"]
+    assert frame.with_columns(dp.when(dp.col("a") > 1).then(dp.col("t"))).columns == [
+        "user",
+        "a",
+        "t",
+    ]
     assert frame.with_columns([dp.col("a").alias("b") * 2]).columns == ["user", "a", "t", "b"]
     with pytest.raises(InvalidArgument, match=r"\.alias\('more'\)"):
         frame.with_columns(1 + dp.col("a"))
@@ -247,9 +306,15 @@ def test_an_expression_without_a_name_is_called_like_its_first_column(frame):
 
 
 def test_rows_are_counted_by_the_name_that_polars_has_for_it(frame):
-    groups = frame.group_by(dp.col("t").dt.date(), keys=[dt.date(2024, 1, 1)], max_groups=1, max_rows_per_group=1)
+    groups = frame.group_by(
+        dp.col("t").dt.date(), keys=[dt.date(2024, 1, 1)], max_groups=1, max_rows_per_group=1
+    )
     assert groups.agg(pl.len()).release(epsilon=1).table.columns == ["t", "len"]
-    assert groups.agg(pl.len().alias("n"), m=pl.len()).release(epsilon=1).table.columns == ["t", "n", "m"]
+    assert groups.agg(pl.len().alias("n"), m=pl.len()).release(epsilon=1).table.columns == [
+        "t",
+        "n",
+        "m",
+    ]
     assert frame.agg(n=pl.len(), max_rows=2).release(epsilon=1).table.columns == ["n"]
     with pytest.raises(UnsupportedOperation, match="alone is a value of each row"):
         groups.agg(m=pl.col("a"))
@@ -257,7 +322,9 @@ def test_rows_are_counted_by_the_name_that_polars_has_for_it(frame):
 
 def test_expressions_are_keys(frame):
     weeks = [dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 8), dt.datetime(2024, 1, 15)]
-    groups = frame.group_by(pl.col("t").dt.truncate("1w"), keys=weeks, max_groups=3, max_rows_per_group=5)
+    groups = frame.group_by(
+        pl.col("t").dt.truncate("1w"), keys=weeks, max_groups=3, max_rows_per_group=5
+    )
     assert groups.count().release(epsilon=500).table["count"].to_list() == [2, 1, 0]
     both = frame.group_by(
         dp.col("t").dt.month().alias("month"),
@@ -295,7 +362,9 @@ def test_a_chain_that_cannot_be_read_is_refused_by_its_reason(terms):
     if terms == 100:
         assert frame.with_columns(y=chain).columns == ["u", "x", "y"]
         return
-    with pytest.raises(UnsupportedOperation, match=r"too many operations within each other.*Type it with dp\.col"):
+    with pytest.raises(
+        UnsupportedOperation, match=r"too many operations within each other.*Type it with dp\.col"
+    ):
         frame.with_columns(y=chain)
 
 
@@ -305,7 +374,10 @@ def test_lists_of_values_are_read_whole():
         (pl.col("g").replace(["a", "b"], "z"), dp.col("g").replace({"a": "z", "b": "z"})),
         (pl.col("g").replace(["a", "b"], ["z", "y"]), dp.col("g").replace({"a": "z", "b": "y"})),
         (pl.col("g").replace("a", "z"), dp.col("g").replace({"a": "z"})),
-        (pl.col("g").replace_strict({"a": 1}, default=0), dp.col("g").replace_strict({"a": 1}, default=0)),
+        (
+            pl.col("g").replace_strict({"a": 1}, default=0),
+            dp.col("g").replace_strict({"a": 1}, default=0),
+        ),
         (pl.col("g").is_in(["ab", "cd"]), dp.col("g").is_in(["ab", "cd"])),
     ):
         assert repr(read_polars(theirs)) == repr(ours)

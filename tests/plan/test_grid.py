@@ -1,4 +1,6 @@
-"""Whole numbers are measured from the middle of their bounds, so that they have the noise of floats."""
+"""Whole numbers are measured from the middle of their bounds, so that
+they have the noise of floats.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,11 @@ def test_bounds_between_whole_numbers_are_moved_inward(bounds, inside):
 @pytest.mark.parametrize("bounds", [(0.2, 0.8), (-0.8, -0.2), (0.3, 0.31)])
 def test_bounds_with_no_whole_number_inside_leave_one_value(bounds):
     grid = grid_for(Bounds(*bounds), whole=True, centred=True, limit=1)
-    assert (grid.magnitude, grid.step <= 1, abs(grid.centre - Fraction(bounds[0])) <= 1) == (0, True, True)
+    assert (grid.magnitude, grid.step <= 1, abs(grid.centre - Fraction(bounds[0])) <= 1) == (
+        0,
+        True,
+        True,
+    )
 
 
 TYPES = {  # a column of whole numbers, its bounds, and the same numbers as floats
@@ -55,7 +61,10 @@ TYPES = {  # a column of whole numbers, its bounds, and the same numbers as floa
     "int64": (pl.Series([1, 2, 3]), (-8, 1)),
     "even": (pl.Series([1, 2, 3]), (2, 10)),
     "fractions": (pl.Series([1, 2, 3]), (-1, 2.0)),
-    "duration": (pl.Series([1, 2, 3], dtype=pl.Duration("us")), (dt.timedelta(0), dt.timedelta(microseconds=3))),
+    "duration": (
+        pl.Series([1, 2, 3], dtype=pl.Duration("us")),
+        (dt.timedelta(0), dt.timedelta(microseconds=3)),
+    ),
     "date": (pl.Series([1, 2, 3], dtype=pl.Date), (dt.date(1970, 1, 1), dt.date(1970, 1, 4))),
     "time": (
         pl.Series([1, 2, 3], dtype=pl.Datetime("us")),
@@ -73,8 +82,14 @@ STATISTICS = {
     },
     "cov": lambda x, b, **own: {"a": dp.cov(x, "y", bounds={x: b, "y": (0, 1)}, **own)},
     "corr": lambda x, b, **own: {"a": dp.corr(x, "y", bounds={x: b, "y": (0, 1)}, **own)},
-    "weighted": lambda x, b, **own: {"a": dp.mean(x, bounds=b, weights="y", weight_bounds=(0, 1), **own)},
-    "several": lambda x, b, **own: {"a": dp.mean(x, bounds=b, **own), "s": dp.std(x, bounds=b), "n": dp.count()},
+    "weighted": lambda x, b, **own: {
+        "a": dp.mean(x, bounds=b, weights="y", weight_bounds=(0, 1), **own)
+    },
+    "several": lambda x, b, **own: {
+        "a": dp.mean(x, bounds=b, **own),
+        "s": dp.std(x, bounds=b),
+        "n": dp.count(),
+    },
 }
 UNITS = (dp.Rows(1), dp.Rows(2), "u")
 
@@ -89,14 +104,22 @@ def _asked(column, ends, statistic, unit, relation):
     frame = dp.protect(table, unit=unit, neighbors=relation)
     ask = STATISTICS[statistic]
     if isinstance(unit, dp.Rows):
-        return [frame.agg(**ask("x", ends)), frame.group_by("g", keys=["a", "b"]).agg(**ask("x", ends))]
+        return [
+            frame.agg(**ask("x", ends)),
+            frame.group_by("g", keys=["a", "b"]).agg(**ask("x", ends)),
+        ]
     groups = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows_per_group=2, max_rows=3)
     asked = [ask("x", ends), ask("x", ends, max_rows=5)]
     return [frame.agg(**asked[0], max_rows=3), *(groups.agg(**each) for each in asked)]
 
 
 _OF_TIMES = ("mean", "std", "several")
-CASES = [(kind, s) for kind in TYPES for s in STATISTICS if kind not in ("duration", "date", "time") or s in _OF_TIMES]
+CASES = [
+    (kind, s)
+    for kind in TYPES
+    for s in STATISTICS
+    if kind not in ("duration", "date", "time") or s in _OF_TIMES
+]
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -117,9 +140,14 @@ def test_whole_numbers_have_the_claims_of_the_same_floats(kind, statistic, relat
 
 @pytest.mark.parametrize("bounds", [(0, 1), (0, 3), (-2, 5), (0, 4)])
 def test_the_expected_error_of_a_mean_is_that_of_the_same_floats(bounds):
-    queries = [_asked(pl.Series([1, 1, 1]).cast(t), bounds, "mean", "u", "replace") for t in (pl.Int64, pl.Float64)]
+    queries = [
+        _asked(pl.Series([1, 1, 1]).cast(t), bounds, "mean", "u", "replace")
+        for t in (pl.Int64, pl.Float64)
+    ]
     for one, other in zip(*queries, strict=True):
-        errors = [query.accuracy(epsilon=0.1, assume_rows=10**5)["error"].item() for query in (one, other)]
+        errors = [
+            query.accuracy(epsilon=0.1, assume_rows=10**5)["error"].item() for query in (one, other)
+        ]
         assert errors[0] == pytest.approx(errors[1], rel=1e-3)
 
 
@@ -128,20 +156,29 @@ def test_conditions_that_are_computed_have_half_a_unit():
     for relation, l1 in zip(RELATIONS, (Fraction(1, 2), 1), strict=True):
         frame = dp.protect(table, unit="u", neighbors=relation)
         frame = frame.with_columns(
-            high=dp.col("x") > 2, odd=dp.col("n") == 1, some=dp.col("x").is_null(), days=dp.col("n").clip(0, 7)
+            high=dp.col("x") > 2,
+            odd=dp.col("n") == 1,
+            some=dp.col("x").is_null(),
+            days=dp.col("n").clip(0, 7),
         )
-        query = frame.agg(**{name: dp.mean(name) for name in ("high", "odd", "some", "days")}, max_rows=1)
+        query = frame.agg(
+            **{name: dp.mean(name) for name in ("high", "odd", "some", "days")}, max_rows=1
+        )
         claims = query.sensitivity
         assert [claims[f"{name}.sum"].l1 for name in ("high", "odd", "some")] == [l1, l1, l1]
         assert claims["days.sum"].l1 == 7 * l1
 
 
 def test_the_noise_of_a_rate_is_that_of_the_same_floats():
-    """600 groups of 100 rows at ε = 0.5: the ratio of two root mean square errors is within 1.3 but once in 1e6."""
+    """600 groups of 100 rows at ε = 0.5: the ratio of two root mean square errors
+    is within 1.3 but once in 1e6.
+    """
     groups, size = 600, 100
     draw = np.random.default_rng(3)
     yes = draw.random(groups * size) < 0.3
-    table = pl.DataFrame({"u": np.arange(len(yes)), "g": np.repeat(np.arange(groups), size), "yes": yes})
+    table = pl.DataFrame(
+        {"u": np.arange(len(yes)), "g": np.repeat(np.arange(groups), size), "yes": yes}
+    )
     table = table.with_columns(number=pl.col("yes").cast(float), wide=pl.col("yes").cast(int))
     frame = table.dp(unit="u", budget=dp.Budget(epsilon=1.5))
     true = yes.reshape(groups, size).mean(axis=1)
@@ -153,18 +190,25 @@ def test_the_noise_of_a_rate_is_that_of_the_same_floats():
 
     floats = error("number", (0, 1))
     assert 1 / 1.3 < error("yes") / floats < 1.3
-    assert error("wide", (-1, 1)) / floats > 1.3  # a rate that is measured from 0, as from the floor of its middle
+    # a rate that is measured from 0, as from the floor of its middle
+    assert error("wide", (-1, 1)) / floats > 1.3
 
 
 def test_a_mean_of_no_rows_is_the_middle():
     table = pl.DataFrame({"u": [1], "g": ["a"], "yes": [True], "n": [3]})
     frame = table.dp(unit="u", budget=dp.Budget(epsilon=1e9, delta=0.1))
     grouped = frame.group_by("g", keys=["a", "none"], max_groups=1, max_rows_per_group=1)
-    out = grouped.agg(yes=dp.mean("yes"), n=dp.mean("n", bounds=(0, 5))).release(epsilon=1e8, fill=True).table
+    out = (
+        grouped.agg(yes=dp.mean("yes"), n=dp.mean("n", bounds=(0, 5)))
+        .release(epsilon=1e8, fill=True)
+        .table
+    )
     assert out.rows() == [("a", pytest.approx(1), pytest.approx(3)), ("none", 0.5, 2.5)]
 
 
 def test_the_middle_between_two_days_is_noon():
     table = pl.DataFrame({"u": [1], "d": [dt.date(2020, 1, 1)]})
-    query = table.dp(unit="u").mean("d", bounds=(dt.date(2020, 1, 1), dt.date(2020, 1, 2)), max_rows=1)
+    query = table.dp(unit="u").mean(
+        "d", bounds=(dt.date(2020, 1, 1), dt.date(2020, 1, 2)), max_rows=1
+    )
     assert "measured from 2020-01-01 12:00:00" in str(query.explain())

@@ -1,4 +1,6 @@
-"""What fingers type from pandas and Polars is answered with the line to type here, by a typed error."""
+"""What fingers type from pandas and Polars is answered with the line
+to type here, by a typed error.
+"""
 
 import contextlib
 import datetime as dt
@@ -26,7 +28,9 @@ from dpframe.plan import hints as habits
 from dpframe.release import MarginalsRelease, SyntheticRelease
 from dpframe.release.kinds.regression import MatrixRelease, Regression
 
-TABLE = pd.DataFrame({"user": [1, 1, 2], "wage": [1.0, 2.0, 3.0], "city": ["a", "b", "c"], "n": [1, 2, 3]})
+TABLE = pd.DataFrame(
+    {"user": [1, 1, 2], "wage": [1.0, 2.0, 3.0], "city": ["a", "b", "c"], "n": [1, 2, 3]}
+)
 
 
 @pytest.fixture
@@ -105,7 +109,14 @@ NAMES = {
 def test_a_name_from_elsewhere_is_answered_with_the_one_here(frame, typed):
     groups = groups_of(frame)
     query = groups.count()
-    known = {"f": frame, "g": groups, "q": query, "dp": dp, "TABLE": TABLE, "out": query.release(epsilon=1)}
+    known = {
+        "f": frame,
+        "g": groups,
+        "q": query,
+        "dp": dp,
+        "TABLE": TABLE,
+        "out": query.release(epsilon=1),
+    }
     if typed.startswith("tables."):
         known["tables"] = MARGINALS.release(epsilon=1, delta=1e-6)
     with pytest.raises(UnknownAttribute) as caught:
@@ -151,7 +162,8 @@ ASKED = {
     "list(f)": "does not tell its number of rows",
     "f.filter('wage > 1')": "not text but an expression, such as dp.col('wage') >= 18",
     "g['wage']": ".mean('wage'",
-    "[key for key in g]": "no loop: one frame for each key is in partition('city', keys=[...], max_groups=1)",
+    "[key for key in g]": "no loop: one frame for each key is in partition('city', keys=[...], "
+    "max_groups=1)",
     "out['n']": ".table['n']",
     "g.agg(['mean'])": "mean(['x', 'y'])",
     "g.agg({'wage': 'avg'})": "no statistic 'avg'",
@@ -159,17 +171,21 @@ ASKED = {
     "TABLE.dp.agg(['mean'], unit='user')": "mean(['x', 'y'])",
     "f.count(max_rows=dp.Auto())": "limits=dp.Auto()",
     "f.bound(max_groups=3)": "group_by('city', max_groups=3)",
-    "dp.col('when').dt.truncate('1w', offset='-1d')": "+ dp.duration(days=1)).dt.truncate('1w') - dp.duration(days=1)",
+    "dp.col('when').dt.truncate('1w', offset='-1d')": "+ "
+    "dp.duration(days=1)).dt.truncate('1w') "
+    "- dp.duration(days=1)",
     "dp.sum('wage') / dp.count()": "fill_null('wage', 0)",
     "dp.ratio(dp.sum('wage'), dp.count('wage'))": "dp.mean('wage')",
-    "dp.ratio(dp.sum('wage'), dp.count_units())": "per_unit(total=dp.sum('wage')).mean('total', bounds=(0, 100))",
+    "dp.ratio(dp.sum('wage'), dp.count_units())": "per_unit(total=dp.sum('wage')).mean('total', "
+    "bounds=(0, 100))",
     "TABLE.dp['wage']": "frame.mean('wage'",
     "TABLE.dp[['wage']]": "df.dp(unit='user_id')",
     "TABLE.wage.dp[0]": "df.dp(unit='user_id')",
     "f.mean(epsilon=1)": "mean('wage', bounds=(0, 100), max_rows=5).release(epsilon=0.1)",
     "f.top_k()": "'column'. Type top_k('city', 1,",
     "f.count_units(max_rows=1)": "count_units().release(",
-    "f.group_by('city', max_group=1)": "Did you mean 'max_groups'? Type group_by('city', keys=['Bonn', 'Kiel'],",
+    "f.group_by('city', max_group=1)": "Did you mean 'max_groups'? Type group_by('city', "
+    "keys=['Bonn', 'Kiel'],",
     "g.mean()": "'column'. Type .mean('wage', bounds=(0, 100))",
     "dp.sum()": "'column'. Type dp.sum('wage', bounds=(0, 100))",
     "dp.quantile('wage')": "'q'. Type dp.quantile('wage', 0.9,",
@@ -180,23 +196,39 @@ ASKED = {
 @pytest.mark.parametrize("typed", ASKED)
 def test_an_argument_from_elsewhere_is_answered_too(frame, typed):
     groups = groups_of(frame)
-    known = {"f": frame, "g": groups, "dp": dp, "TABLE": TABLE, "out": groups.count().release(epsilon=1)}
+    known = {
+        "f": frame,
+        "g": groups,
+        "dp": dp,
+        "TABLE": TABLE,
+        "out": groups.count().release(epsilon=1),
+    }
     with pytest.raises(InvalidArgument) as caught:
         eval(typed, known)
     assert ASKED[typed] in str(caught.value)
 
 
 def test_a_column_of_texts_is_cast_before_it_is_compared_with_dates():
-    table = pd.DataFrame({"user": [1], "ts": pd.to_datetime(["2026-01-01"]), "day": ["2026-01-01"], "shop": ["a"]})
+    table = pd.DataFrame(
+        {"user": [1], "ts": pd.to_datetime(["2026-01-01"]), "day": ["2026-01-01"], "shop": ["a"]}
+    )
     frame = table.dp(unit="user")
-    with pytest.raises(WrongType, match=r"The column holds texts: cast them before, dp.col\('x'\).cast\('date'\)"):
+    with pytest.raises(
+        WrongType, match=r"The column holds texts: cast them before, dp.col\('x'\).cast\('date'\)"
+    ):
         frame.filter(dp.col("day") >= dt.date(2026, 1, 1))
     with pytest.raises(UnknownAttribute, match="join\\(other, on='day'\\)"):  # a text before a time
         _ = frame.merge
 
 
 PEOPLE = pd.DataFrame(
-    {"user_id": [1, 1, 2], "wage": 9.0, "city": "Bonn", "when": [3, 1, 2], "region": ["north", "north", "south"]}
+    {
+        "user_id": [1, 1, 2],
+        "wage": 9.0,
+        "city": "Bonn",
+        "when": [3, 1, 2],
+        "region": ["north", "north", "south"],
+    }
 ).assign(sex="f", hours=40.0)
 
 
@@ -204,9 +236,23 @@ PEOPLE = pd.DataFrame(
 def test_every_line_that_is_named_for_a_question_works(place):
     frame = PEOPLE.dp(unit="user_id", budget=dp.Budget(epsilon=100, delta=0.1))
     groups = frame.group_by("sex", keys=["f", "m"], max_groups=1, max_rows_per_group=1)
-    of = {"": frame, ".": groups, "dp.": dp, "df.dp.": PEOPLE.dp, "series.dp.": PEOPLE["wage"].dp}[place]
+    of = {"": frame, ".": groups, "dp.": dp, "df.dp.": PEOPLE.dp, "series.dp.": PEOPLE["wage"].dp}[
+        place
+    ]
     verbs = usage.ARGUMENTS.keys() & set(dir(of))
-    assert verbs >= {"count", "sum", "mean", "var", "std", "median", "quantile", "min", "max", "mode", "n_unique"}
+    assert verbs >= {
+        "count",
+        "sum",
+        "mean",
+        "var",
+        "std",
+        "median",
+        "quantile",
+        "min",
+        "max",
+        "mode",
+        "n_unique",
+    }
     for verb in verbs:
         with pytest.raises(WrongCall) as caught:
             getattr(of, verb)(1, 2, 3, 4, 5, 6, nothing=0)
@@ -220,11 +266,14 @@ def test_every_line_that_is_named_for_a_question_works(place):
             eval(line, {"frame": frame, "groups": groups, "dp": dp, "df": PEOPLE, "series": series})
 
 
-@pytest.mark.parametrize("verb", [verb for verb in usage.STEPS if verb != "filter"])  # which takes any arguments
+# which takes any arguments
+@pytest.mark.parametrize("verb", [verb for verb in usage.STEPS if verb != "filter"])
 def test_every_line_that_is_named_for_a_step_works(verb):
     frame = PEOPLE.dp(unit="user_id", budget=dp.Budget(epsilon=100))
     with pytest.raises(WrongCall, match=f"^{verb}: ") as caught:
-        getattr(frame, verb)(1, 2, 3, 4, 5, 6, **({} if verb in ("with_columns", "per_unit") else {"nothing": 0}))
+        getattr(frame, verb)(
+            1, 2, 3, 4, 5, 6, **({} if verb in ("with_columns", "per_unit") else {"nothing": 0})
+        )
     line = str(caught.value).partition("Type ")[2].removesuffix(".")
     assert line.startswith(f"{verb}(")
     eval(f"frame.{line}", {"frame": frame, "dp": dp})
@@ -234,10 +283,19 @@ def test_every_line_that_is_named_for_a_query_or_a_batch_works():
     budget = dp.Budget(epsilon=100)
     query = PEOPLE.dp(unit="user_id", budget=budget).count(max_rows=5)
     for verb in usage.PRICED:
-        ask = (lambda **wrong: budget.plan([query], **wrong)) if verb == "batch_of" else getattr(query, verb)
+        ask = (
+            (lambda **wrong: budget.plan([query], **wrong))
+            if verb == "batch_of"
+            else getattr(query, verb)
+        )
         with pytest.raises(WrongCall) as caught:
             ask(nothing=0)
-        line = str(caught.value).partition("Type ")[2].removesuffix(".").replace("[query, ...]", "[query]")
+        line = (
+            str(caught.value)
+            .partition("Type ")[2]
+            .removesuffix(".")
+            .replace("[query, ...]", "[query]")
+        )
         assert line.startswith("budget.plan(" if verb == "batch_of" else f".{verb}(")
         eval(line if verb == "batch_of" else f"query{line}", {"query": query, "budget": budget})
     with pytest.raises(InvalidPrice, match=r"budget.plan\(\[...\], epsilon=1.0"):
@@ -248,7 +306,9 @@ def test_every_line_that_is_named_for_a_query_or_a_batch_works():
             getattr(batch, name)
 
 
-def test_wrong_names_at_the_doors_and_of_released_tables_are_answered_with_a_line_that_works(tmp_path):
+def test_wrong_names_at_the_doors_and_of_released_tables_are_answered_with_a_line_that_works(
+    tmp_path,
+):
     budget, ledger = dp.Budget(epsilon=100), dp.Ledger(tmp_path / "study.sqlite")
     out = PEOPLE.dp(unit="user_id", budget=budget).count(max_rows=5).release(epsilon=1)
     known = {"dp": dp, "table": PEOPLE, "df": PEOPLE}
@@ -272,7 +332,9 @@ def test_a_plan_that_is_called_wrongly_is_answered_with_the_line():
     budget = dp.Budget(epsilon=1)
     query = PEOPLE.dp(unit="user_id", budget=budget).count(max_rows=5)
     for ask in (lambda: budget.plan(query, query, epsilon=0.5), lambda: budget.plan()):
-        with pytest.raises(WrongCall, match=r"Type budget\.plan\(\[query, \.\.\.\], epsilon=0\.1\)\.$"):
+        with pytest.raises(
+            WrongCall, match=r"Type budget\.plan\(\[query, \.\.\.\], epsilon=0\.1\)\.$"
+        ):
             ask()
     with pytest.raises(WrongCall, match=r"'epsilon'\. Type plan\.release\(\)\.$"):
         budget.plan([query], epsilon=0.5).release(epsilon=0.5)
@@ -282,7 +344,8 @@ def test_an_error_inside_a_question_stays_what_it_is(frame):
     with pytest.raises(WrongType):  # which is a TypeError too
         frame.mean("city", bounds=(0, 1), max_rows=1)
     assert list(inspect.signature(dp.mean).parameters) == [
-            "column", "bounds", "weights", "weight_bounds", "share", "max_rows", "max_groups", "max_rows_per_group",
+            "column", "bounds", "weights", "weight_bounds", "share", "max_rows", "max_groups",
+            "max_rows_per_group",
         ]  # fmt: skip
 
 
@@ -308,11 +371,27 @@ def test_right_refusals_name_a_line_to_type(frame):
         (InvalidPrice, "it is a str.", lambda: query.accuracy(epsilon="1")),
         (InvalidArgument, "not an int.", lambda: frame.select(1)),
         (WrongType, "dp.col('x') == 'yes'", lambda: frame.filter("city")),
-        (WrongType, "cast('city', 'float64')", lambda: frame.sum("city", bounds=(0, 1), max_rows=1)),
-        (WrongType, "astype({'city': 'float64'}), or 'boolean'", lambda: frame.mean("city", max_rows=1)),
+        (
+            WrongType,
+            "cast('city', 'float64')",
+            lambda: frame.sum("city", bounds=(0, 1), max_rows=1),
+        ),
+        (
+            WrongType,
+            "astype({'city': 'float64'}), or 'boolean'",
+            lambda: frame.mean("city", max_rows=1),
+        ),
         (WrongType, "astype({'x': 'float64'}), or 'boolean'", lambda: frame.clip("city", 0, 1)),
-        (WrongType, "leave it out", lambda: frame.with_columns(old=dp.col("n") > 3).clip("old", 0, 1)),
-        (InvalidBounds, "datetime.date(2026, 1, 31)", lambda: frame.mean("n", bounds=("2026-01-01", 5), max_rows=1)),
+        (
+            WrongType,
+            "leave it out",
+            lambda: frame.with_columns(old=dp.col("n") > 3).clip("old", 0, 1),
+        ),
+        (
+            InvalidBounds,
+            "datetime.date(2026, 1, 31)",
+            lambda: frame.mean("n", bounds=("2026-01-01", 5), max_rows=1),
+        ),
     ):
         with pytest.raises(kind) as caught:
             ask()
@@ -331,7 +410,9 @@ def test_another_question_under_a_name_is_told_in_words_that_were_typed(frame):
     assert "price.epsilon: 1, 2\n" in str(caught.value)
     assert "scales" not in str(caught.value)
     with pytest.raises(ReleaseMismatch) as caught:
-        frame.agg(m=dp.mean("wage", bounds=dp.Auto(0.2)), limits=dp.Auto()).release(epsilon=1, name="x")
+        frame.agg(m=dp.mean("wage", bounds=dp.Auto(0.2)), limits=dp.Auto()).release(
+            epsilon=1, name="x"
+        )
     for line in (
         "ask.keys: listed, nothing",
         "ask.aggregates.count: count(), nothing",

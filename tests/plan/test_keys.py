@@ -1,4 +1,6 @@
-"""Listed keys: those that no row can have are refused in every verb that takes keys; public tables of keys."""
+"""Listed keys: those that no row can have are refused in every verb that
+takes keys; public tables of keys.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,14 @@ def test_a_date_stands_for_its_midnight_beside_a_time(frame, column):
         seconds=pl.col("when").cast(pl.Datetime("ms")), fine=pl.col("when").cast(pl.Datetime("ns"))
     )
     frame, day = table.dp(unit="user", budget=dp.Budget(epsilon=1e12), max_rows=1), pl.col(column)
-    for condition in (day >= DAY, day > DAY, day == DAY, day != DAY, day <= DAY, day.is_between(DAY, DAY)):
+    for condition in (
+        day >= DAY,
+        day > DAY,
+        day == DAY,
+        day != DAY,
+        day <= DAY,
+        day.is_between(DAY, DAY),
+    ):
         assert frame.filter(condition).count().release(BIG).value == len(table.filter(condition))
     assert frame.filter(dp.col(column).is_in([DAY])).count().release(BIG).value == 1
     assert frame.filter(dp.col(column).dt.date() < dp.col(column)).count().release(BIG).value == 1
@@ -81,7 +90,9 @@ def test_a_date_stands_for_its_midnight_beside_a_time(frame, column):
 
 
 def test_a_date_does_not_compare_with_a_time_in_a_zone(frame):
-    zoned = ROWS.with_columns(pl.col("when").dt.replace_time_zone("Europe/Berlin")).dp(unit="user", max_rows=1)
+    zoned = ROWS.with_columns(pl.col("when").dt.replace_time_zone("Europe/Berlin")).dp(
+        unit="user", max_rows=1
+    )
     with pytest.raises(WrongType, match=r"Compare the day in that zone: .*\.dt\.date\(\)"):
         zoned.filter(dp.col("when") >= DAY)
     zoned.filter(dp.col("when").dt.date() >= DAY).count()

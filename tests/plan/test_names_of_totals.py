@@ -43,7 +43,9 @@ def test_a_column_with_the_name_of_a_part_of_another_is_refused(statistic, asked
 
 
 @pytest.mark.parametrize("statistic", FIRST.values(), ids=FIRST)
-def test_a_column_with_the_name_of_a_second_moment_is_refused_with_intervals_for_the_population(statistic):
+def test_a_column_with_the_name_of_a_second_moment_is_refused_with_intervals_for_the_population(
+    statistic,
+):
     columns, asked = {"n": statistic.aggregate()}, QUESTIONS["listed"]
     try:
         made = question_of(asked(**columns)).covering(Covers.POPULATION)

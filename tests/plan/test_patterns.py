@@ -1,4 +1,6 @@
-"""Text methods that take patterns in Polars or pandas: what is accepted means the same there, the rest is refused."""
+"""Text methods that take patterns in Polars or pandas:
+what is accepted means the same there, the rest is refused.
+"""
 
 import random
 import re
@@ -15,7 +17,19 @@ from dpframe.plan import Pattern
 from dpframe.plan.nodes import text
 
 SIGNS = r"\.^$*+?{}[]()|"
-TEXTS = ["a", "ab", "aab", "b-a", "a.b", "A", "ba ab", "a,b", "%a_", "", *(f"a{sign}b" for sign in SIGNS)]
+TEXTS = [
+    "a",
+    "ab",
+    "aab",
+    "b-a",
+    "a.b",
+    "A",
+    "ba ab",
+    "a,b",
+    "%a_",
+    "",
+    *(f"a{sign}b" for sign in SIGNS),
+]
 S, s = pl.col("s"), dp.col("s")
 
 # By name: the method of one text, and the text that it is typed with.
@@ -41,16 +55,35 @@ def test_a_sign_of_a_pattern_is_refused_with_the_lines_to_type(method, sign):
 
 
 @pytest.mark.parametrize(
-    "pattern", ["a|b", "^a", "b$", "a.b", "a?b", r"\.|\*", "[^a-z]+", "(?i)AB", "a{2}", r"\s", "(a)b", r"\d*a"]
+    "pattern",
+    [
+        "a|b",
+        "^a",
+        "b$",
+        "a.b",
+        "a?b",
+        r"\.|\*",
+        "[^a-z]+",
+        "(?i)AB",
+        "a{2}",
+        r"\s",
+        "(a)b",
+        r"\d*a",
+    ],
 )
 @pytest.mark.parametrize("method", OF_POLARS)
 def test_a_pattern_means_what_it_means_in_polars_and_python(method, pattern):
     table = pl.DataFrame({"r": range(len(TEXTS)), "s": TEXTS})
     frame = dp.protect(table, unit=dp.Rows(1))
     for typed in (METHODS[method](S, pattern), METHODS[method](s, pattern, regex=True)):
-        assert made_of(frame.with_columns(x=typed)) == table.select(METHODS[method](S, pattern)).to_series().to_list()
+        assert (
+            made_of(frame.with_columns(x=typed))
+            == table.select(METHODS[method](S, pattern)).to_series().to_list()
+        )
     own, times = re.compile(pattern), int(method == "replace")
-    want = [own.search(x) is not None if method == "contains" else own.sub("z", x, times) for x in TEXTS]
+    want = [
+        own.search(x) is not None if method == "contains" else own.sub("z", x, times) for x in TEXTS
+    ]
     assert made_of(frame.with_columns(x=METHODS[method](s, pattern, regex=True))) == want
 
 
@@ -63,9 +96,21 @@ def made_of(frame: dp.PrivateFrame) -> list[object]:
 
 CERTAIN = {
     **dict.fromkeys(
-        ["[0-9]+", "id ([0-9]+)", "^([^-]+)-", "(?:cat|dog)s?", "(?:ab)*c", "a{2,3}b", r"(\w+)@(\w+)"], True
+        [
+            "[0-9]+",
+            "id ([0-9]+)",
+            "^([^-]+)-",
+            "(?:cat|dog)s?",
+            "(?:ab)*c",
+            "a{2,3}b",
+            r"(\w+)@(\w+)",
+        ],
+        True,
     ),
-    **dict.fromkeys(["a|ab", "a?a", "(.*)x", "a+?", "(?:a+)+", "(?:a{2,3}){1,2}", "(?:^|-)0", "(?:b?|a)c"], False),
+    **dict.fromkeys(
+        ["a|ab", "a?a", "(.*)x", "a+?", "(?:a+)+", "(?:a{2,3}){1,2}", "(?:^|-)0", "(?:b?|a)c"],
+        False,
+    ),
 }
 
 
@@ -76,7 +121,10 @@ def test_which_patterns_are_certain(pattern):
 
 def test_a_certain_pattern_has_no_longer_match_than_the_one_that_is_tried_first():
     """On all texts of three letters up to a length; of other patterns, some have a longer one."""
-    chance, texts = random.Random(1), ["".join(x) for n in range(6) for x in product("abc", repeat=n)]
+    chance, texts = (
+        random.Random(1),
+        ["".join(x) for n in range(6) for x in product("abc", repeat=n)],
+    )
     longer = {True: 0, False: 0}
     for typed in {part_of_chance(chance, 3) for _ in range(400)}:
         try:
@@ -86,7 +134,14 @@ def test_a_certain_pattern_has_no_longer_match_than_the_one_that_is_tried_first(
         own = re.compile(typed)
         for x in texts:
             found = own.search(x)
-            most = max((end for end in range(len(x) + 1) if found and own.fullmatch(x, found.start(), end)), default=0)
+            most = max(
+                (
+                    end
+                    for end in range(len(x) + 1)
+                    if found and own.fullmatch(x, found.start(), end)
+                ),
+                default=0,
+            )
             longer[certain] += found is not None and most > found.end()
     assert longer[True] == 0 < longer[False]
 
@@ -97,7 +152,9 @@ def part_of_chance(chance, depth):
         return chance.choice(["a", "b", "c", "[ab]", "[^a]"])
     one, other = (part_of_chance(chance, chance.randrange(depth)) for _ in range(2))
     times = chance.choice(["", "?", "*", "+", "{2}", "{1,2}", "{2,3}", "*?"])
-    return chance.choice([f"{one}{other}", f"(?:{one}|{other})", f"(?:{one}){times}", f"{one}(?:{other}){times}"])
+    return chance.choice(
+        [f"{one}{other}", f"(?:{one}|{other})", f"(?:{one}){times}", f"{one}(?:{other}){times}"]
+    )
 
 
 OUTSIDE = {
@@ -138,7 +195,9 @@ def test_what_engines_read_differently_is_refused_by_name(pattern):
         s.str.contains(pattern, regex=True)
 
 
-@pytest.mark.parametrize("typed", [S.str.contains(r"\w+"), S.str.extract(r"\b(a)"), S.str.replace(r"\\\W", "")])
+@pytest.mark.parametrize(
+    "typed", [S.str.contains(r"\w+"), S.str.extract(r"\b(a)"), S.str.replace(r"\\\W", "")]
+)
 def test_words_of_all_scripts_in_an_expression_of_polars_are_refused(typed):
     frame = dp.protect(pl.DataFrame({"u": [1], "s": ["a"]}), unit="u")
     with pytest.raises(UnsupportedOperation, match="all scripts"):
@@ -170,7 +229,11 @@ def test_what_is_accepted_is_the_same_in_polars_and_pandas(part):
     rows, series = pl.Series("s", TEXTS), pd.Series(TEXTS, dtype=object)
     same = {
         "contains": ([part in x for x in TEXTS], rows.str.contains, series.str.contains),
-        "replace_all": ([x.replace(part, "z") for x in TEXTS], rows.str.replace_all, series.str.replace),
+        "replace_all": (
+            [x.replace(part, "z") for x in TEXTS],
+            rows.str.replace_all,
+            series.str.replace,
+        ),
         "split": ([x.split(part) for x in TEXTS], rows.str.split, series.str.split),
     }
     accepted = 0

@@ -13,7 +13,12 @@ from dpframe.errors import DpFrameError, InvalidArgument, UnknownColumn, WrongTy
 from inside import question_of
 
 TABLE = pl.DataFrame(
-    {"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Ulm"], "spend": [3.0, 4.0, 500.0], "code": [1, 2, 3]}
+    {
+        "user": [1, 1, 2],
+        "city": ["Bonn", "Kiel", "Ulm"],
+        "spend": [3.0, 4.0, 500.0],
+        "code": [1, 2, 3],
+    }
 )
 
 
@@ -30,7 +35,9 @@ WRONG = {
     "max_rows = true": "max_rows is a whole number, as in max_rows = 20",
     "max_rows = 2.5": "max_rows is a whole number",
     'max_rows = "20"': "max_rows is a whole number",
-    "max_rows = {value = 3, defualt = true}": r"there is no part of max_rows 'defualt'. Did you mean 'default'\?",
+    "max_rows = {value = 3, defualt = true}": (
+        r"there is no part of max_rows 'defualt'. Did you mean 'default'\?"
+    ),
     "max_rows = {default = true}": r"max_rows is a value, or \{value = ..., default = true\}",
     "max_rows = {value = 3, default = 1}": "max_rows is a value, or",
     "min_units = -1": "min_units must be a whole number",
@@ -53,7 +60,9 @@ WRONG = {
     '[because]\nspend = "why"': "there is no reason 'spend'",
     '[bounds]\nspend = [0, 1]\n[because]\nspent = "why"': r"Did you mean 'spend'\?",
     "[bounds]\nspend = [0, 1]\n[because]\nspend = 3": "give a reason in words",
-    "[caps]\nweekly = {epsilon = 1}": r"there is no entry of \[caps\] 'weekly'. Did you mean 'week'\?",
+    "[caps]\nweekly = {epsilon = 1}": (
+        r"there is no entry of \[caps\] 'weekly'. Did you mean 'week'\?"
+    ),
     "[caps]\nday = 1": "caps.day is a price",
     "[caps]\nday = {epsilon = 0}": "caps.day is a price",
     "[caps]\nday = {epsilon = 1, delta = 1}": "caps.day is a price",
@@ -102,18 +111,26 @@ def test_an_entry_that_is_a_default_may_be_typed_otherwise(tmp_path):
     assert frame.sum("spend").sensitivity["spend"].l1 == 20
     assert frame.sum("spend", bounds=(0, 50), max_rows=5).sensitivity["spend"].l1 == 250
     assert question_of(frame.group_by("city").count()).keys.levels == (("Bonn",),)
-    assert question_of(frame.group_by("city", keys=["Ulm"], max_rows=9).count()).keys.levels == (("Ulm",),)
+    assert question_of(frame.group_by("city", keys=["Ulm"], max_rows=9).count()).keys.levels == (
+        ("Ulm",),
+    )
     assert question_of(frame.group_by("code", min_units=3).count()).min_units == 3
     assert question_of(frame.group_by("code").count()).min_units == 9
     words = str(frame.group_by("city").mean("spend").explain())
-    assert "declared by visits.toml: max_rows, max_groups, keys of 'city', bounds of 'spend'" in words
-    typed = dp.protect(TABLE, policy=tmp_path / "visits.toml", max_rows=7, bounds={"spend": (0, 90)})
+    assert (
+        "declared by visits.toml: max_rows, max_groups, keys of 'city', bounds of 'spend'" in words
+    )
+    typed = dp.protect(
+        TABLE, policy=tmp_path / "visits.toml", max_rows=7, bounds={"spend": (0, 90)}
+    )
     assert "declared by visits.toml" not in str(typed.mean("spend").explain())
     assert typed.sum("spend").sensitivity["spend"].l1 == 630
 
 
 def test_unit_and_relation_come_from_the_file(tmp_path):
-    frame = dp.protect(TABLE, policy=policy(tmp_path, 'unit = ["user", "code"]\nneighbors = "replace"'))
+    frame = dp.protect(
+        TABLE, policy=policy(tmp_path, 'unit = ["user", "code"]\nneighbors = "replace"')
+    )
     assert frame.unit == ("user", "code")
     assert frame.neighbors == "replace"
     rows = dp.protect(TABLE, policy=policy(tmp_path, "unit = {rows = 3}"))
@@ -152,11 +169,15 @@ def test_keys_are_read_from_files_beside_the_policy(tmp_path):
     cities.write_parquet(tmp_path / "cities.parquet")
     for name in ("lists/cities.csv", "cities.parquet"):
         frame = keyed(tmp_path, name)
-        assert question_of(frame.group_by("city", max_groups=1, max_rows=1).count()).keys.levels == (("Bonn", "Kiel"),)
+        assert question_of(
+            frame.group_by("city", max_groups=1, max_rows=1).count()
+        ).keys.levels == (("Bonn", "Kiel"),)
         (lock,) = frame._step.table.locks
         assert lock.files == {name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()}
     (tmp_path / "one.csv").write_text("town\nUlm\n")
-    assert question_of(keyed(tmp_path, "one.csv").group_by("city", max_rows=1).count()).keys.levels == (("Ulm",),)
+    assert question_of(
+        keyed(tmp_path, "one.csv").group_by("city", max_rows=1).count()
+    ).keys.levels == (("Ulm",),)
 
 
 TYPED = {
@@ -192,8 +213,28 @@ def test_files_of_keys_that_list_something_else_are_refused(tmp_path):
         keyed(tmp_path, "k.csv", "code")
 
 
-ENTRIES = ["unit", "people", "neighbors", "max_rows", "max_groups", "max_rows_per_group", "min_units", "bounds", "keys"]
-ENTRIES += ["because", "caps", "bounds.spend", "keys.city", "keys.code", "keys.spend", "because.spend", "caps.day", "x"]
+ENTRIES = [
+    "unit",
+    "people",
+    "neighbors",
+    "max_rows",
+    "max_groups",
+    "max_rows_per_group",
+    "min_units",
+    "bounds",
+    "keys",
+]
+ENTRIES += [
+    "because",
+    "caps",
+    "bounds.spend",
+    "keys.city",
+    "keys.code",
+    "keys.spend",
+    "because.spend",
+    "caps.day",
+    "x",
+]
 VALUES = [
     "1",
     "-1",
@@ -211,14 +252,36 @@ VALUES = [
     "[1, 2]",
     "[[1], 2]",
 ]
-VALUES += ['["a", 1]', "[nan, 1]", "[true, false]", "{}", "{a = 1}", "{value = [1, 2]}", "{value = 2, default = true}"]
-VALUES += ["2026-01-01", "[2026-01-01, 2026-01-02]", "2026-01-01T00:00:00Z", "10:00:00", "[10:00:00, 11:00:00]"]
-VALUES += ["{rows = 0}", "{rows = 2}", '{rows = "x"}', "99999999999999999999999", "[1, 99999999999999999999999999]"]
+VALUES += [
+    '["a", 1]',
+    "[nan, 1]",
+    "[true, false]",
+    "{}",
+    "{a = 1}",
+    "{value = [1, 2]}",
+    "{value = 2, default = true}",
+]
+VALUES += [
+    "2026-01-01",
+    "[2026-01-01, 2026-01-02]",
+    "2026-01-01T00:00:00Z",
+    "10:00:00",
+    "[10:00:00, 11:00:00]",
+]
+VALUES += [
+    "{rows = 0}",
+    "{rows = 2}",
+    '{rows = "x"}',
+    "99999999999999999999999",
+    "[1, 99999999999999999999999999]",
+]
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_every_kind_of_value_is_read_or_refused(entry, tmp_path):
-    """Never another error than those of dpframe, from the file or from the table; a misread value would be one."""
+    """Never another error than those of dpframe, from the file or from the
+    table; a misread value would be one.
+    """
     refused = 0
     for value in VALUES:
         bounded = "bounds.spend = [0, 1]\n" if entry == "because.spend" else ""

@@ -1,4 +1,6 @@
-"""Keys that no row can have, at every door: lists, frames, other verbs, comparisons and public tables."""
+"""Keys that no row can have, at every door: lists, frames, other verbs,
+comparisons and public tables.
+"""
 
 import datetime as dt
 
@@ -38,7 +40,9 @@ DOORS = {
     "mode": lambda keys: WEEKS.mode("week", keys=keys),
     "top_k": lambda keys: WEEKS.top_k("week", 1, keys=keys),
     "marginals": lambda keys: WEEKS.marginals(["week", "n"], keys={"week": keys, "n": [1, 2]}),
-    "synthesize": lambda keys: WEEKS.select("week", "n").synthesize(keys={"week": keys, "n": [1, 2]}),
+    "synthesize": lambda keys: WEEKS.select("week", "n").synthesize(
+        keys={"week": keys, "n": [1, 2]}
+    ),
 }
 
 
@@ -51,7 +55,9 @@ def test_a_key_that_no_row_can_have_is_refused_at_each_door(door):
 
 def test_declared_keys_are_refused_too(tmp_path):
     table = TABLE.with_columns(week=pl.Series([MONDAYS[0]] * TABLE.height))
-    later = dp.protect(table, unit="user", budget=dp.Budget(epsilon=1), keys={"week": SUNDAYS}, max_rows=1)
+    later = dp.protect(
+        table, unit="user", budget=dp.Budget(epsilon=1), keys={"week": SUNDAYS}, max_rows=1
+    )
     assert later.group_by("week").count()  # of a column of the table any day may be
     with pytest.raises(InvalidArgument, match="Mondays"):
         WEEKS.group_by("week", keys={"week": SUNDAYS})
@@ -116,7 +122,9 @@ def test_what_is_known_goes_through_steps_and_is_forgotten_where_a_column_is_wri
     with pytest.raises(InvalidArgument, match="numbers from 1 on"):
         frame().per_unit(visits=dp.count()).group_by("visits", keys=[0, 1])
     with pytest.raises(InvalidArgument, match=r"\['low', 'high'\]|'low', 'high'"):
-        frame().cut("n", [0, 1, 2], labels=["low", "high"]).cast("n", "string").group_by("n", keys=["Low"])
+        frame().cut("n", [0, 1, 2], labels=["low", "high"]).cast("n", "string").group_by(
+            "n", keys=["Low"]
+        )
 
 
 def test_a_refused_key_is_not_shown():

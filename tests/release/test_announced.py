@@ -31,7 +31,9 @@ def test_a_series_is_told_at_its_whole_price(tmp_path, seen, caplog):
     caplog.clear()  # of the warning of a new budget
     with caplog.at_level("INFO", logger="dpframe"):
         for night in ("2026-03-01", "2026-03-02", "2026-03-02"):
-            series = budget.series("s", every="1d", horizon=3, epsilon=0.5, unit_periods=1, start="2026-03-01")
+            series = budget.series(
+                "s", every="1d", horizon=3, epsilon=0.5, unit_periods=1, start="2026-03-01"
+            )
             series.add(asked(budget), night)
     charged = [event for event in seen if event.what == "charged"]
     assert [(event.name, event.price.epsilon) for event in charged[1:]] == [
@@ -40,7 +42,9 @@ def test_a_series_is_told_at_its_whole_price(tmp_path, seen, caplog):
         ("s 2026-03-02", 0),
     ]
     assert sum(event.price.epsilon for event in charged) == budget.spent.epsilon
-    assert caplog.records[0].getMessage() == "visits, series s: charged ε = 0.5 for all of its periods"
+    assert (
+        caplog.records[0].getMessage() == "visits, series s: charged ε = 0.5 for all of its periods"
+    )
 
 
 def asked(budget, rows=ROWS):
@@ -57,7 +61,9 @@ def test_each_step_is_told(tmp_path, seen, caplog):
     whats = ["charged", "released", "stored", "charged", "released"]
     assert [event.what for event in seen] == whats
     assert [record.dpframe["what"] for record in caplog.records] == whats
-    assert [(event.budget, event.name) for event in seen] == [("visits", "a")] * 3 + [(None, None)] * 2
+    assert [(event.budget, event.name) for event in seen] == [("visits", "a")] * 3 + [
+        (None, None)
+    ] * 2
     assert [event.seconds is None for event in seen] == [True, False, True, True, False]
     first, *_, last = (json.loads(json.dumps(record.dpframe)) for record in caplog.records)
     assert (first["price"], first["number"]) == ({"epsilon": 0.25, "delta": 0.0}, 2)
@@ -66,7 +72,9 @@ def test_each_step_is_told(tmp_path, seen, caplog):
 
 
 def test_each_step_tells_its_time_and_who_spends(seen, caplog):
-    """What is told of who spends is that of the history, for a budget, a part of it, and a series."""
+    """What is told of who spends is that of the history, for a
+    budget, a part of it, and a series.
+    """
     budget = dp.Budget(epsilon=2)
     bo = budget.for_spender("bo")
     for account in (bo, bo.allocate(name="bo", epsilon=0.5), budget):
@@ -95,7 +103,9 @@ def test_each_step_tells_its_time_and_who_spends(seen, caplog):
 
 def test_failures_are_told_and_hold_no_data(seen, caplog):
     strict = ROWS.lazy().with_columns(y=pl.col("place").cast(pl.Int64))
-    query = dp.protect(strict, unit="id", budget=dp.Budget(epsilon=1), max_rows=2).sum("y", bounds=(0, 100))
+    query = dp.protect(strict, unit="id", budget=dp.Budget(epsilon=1), max_rows=2).sum(
+        "y", bounds=(0, 100)
+    )
     with caplog.at_level("DEBUG", logger="dpframe"), pytest.raises(errors.EngineError):
         query.release(epsilon=0.25, name="b")
     assert [event.what for event in seen] == ["charged", "failed"]
@@ -130,7 +140,12 @@ def test_series_allowances_and_tune_are_told(seen):
     count = dp.protect(ROWS, unit="id", budget=budget).count(max_rows=2)
     series.add(count, period="2026-01-01")
     count.tune({"max_rows": [1, 2]}, epsilon=0.1)
-    assert [event.what for event in seen] == ["charged", "released", "charged", *["charged", "released"] * 2]
+    assert [event.what for event in seen] == [
+        "charged",
+        "released",
+        "charged",
+        *["charged", "released"] * 2,
+    ]
     assert [event.name for event in seen][2:5] == ["series daily", *["daily 2026-01-01"] * 2]
 
 
@@ -148,9 +163,16 @@ def test_noise_that_a_callback_fixes_is_not_that_of_the_release(tmp_path, way):
     def fix(*_):
         entered.append(bits._source.set(Words("fixed")))
 
-    budget, handler = dp.Ledger(tmp_path / "a.sqlite").budget("visits", epsilon=1), logging.Handler()
+    budget, handler = (
+        dp.Ledger(tmp_path / "a.sqlite").budget("visits", epsilon=1),
+        logging.Handler(),
+    )
     handler.emit = fix
-    stop = dp.on_release(fix) if way == "callback" else lambda: dp.release.announced.LOG.removeHandler(handler)
+    stop = (
+        dp.on_release(fix)
+        if way == "callback"
+        else lambda: dp.release.announced.LOG.removeHandler(handler)
+    )
     if way == "handler":
         dp.release.announced.LOG.addHandler(handler)
         dp.release.announced.LOG.setLevel("INFO")
@@ -165,12 +187,16 @@ def test_noise_that_a_callback_fixes_is_not_that_of_the_release(tmp_path, way):
 
 
 def test_a_refusal_is_told_before_a_row_is_read(tmp_path, seen, caplog):
-    """The tables are neighbours with cells on which a release fails; what is told of a refusal is the same."""
+    """The tables are neighbours with cells on which a release fails;
+    what is told of a refusal is the same.
+    """
     told = []
     for place in ("1", *CELLS):
         ledger = dp.Ledger(tmp_path / f"{place}.sqlite")
         budget = ledger.budget("visits", epsilon=1, caps=dp.Caps(release=0.75))
-        rows = pl.LazyFrame({"id": [1], "place": [place]}).with_columns(y=pl.col("place").cast(pl.Int64))
+        rows = pl.LazyFrame({"id": [1], "place": [place]}).with_columns(
+            y=pl.col("place").cast(pl.Int64)
+        )
         query = dp.protect(rows, unit="id", budget=budget, max_rows=2).sum("y", bounds=(0, 100))
         seen.clear()
         caplog.clear()
@@ -178,7 +204,9 @@ def test_a_refusal_is_told_before_a_row_is_read(tmp_path, seen, caplog):
             for epsilon in (0.8, 2):
                 with pytest.raises(errors.BudgetExceeded):
                     query.release(epsilon=epsilon, name="a")
-            budget.charge(dp.budget.Loss.none(), "unit 'id', add-remove", "count()", name="b", plan={})
+            budget.charge(
+                dp.budget.Loss.none(), "unit 'id', add-remove", "count()", name="b", plan={}
+            )
             with pytest.raises(errors.ReleaseMismatch):
                 query.release(epsilon=0.1, name="b")
         timeless = [event._replace(when=None) for event in seen]

@@ -1,8 +1,9 @@
-"""Noise is added to the totals that it was bought for: at every answer, the question's own sensitivities and grids.
+"""Noise is added to the totals that it was bought for:
+at every answer, the question's own sensitivities and grids.
 
-A plan of noise and a question meet again in repeated questions (results are kept), batches, named releases, limits and
-bounds that dp.Auto chooses, narrower bounds, rounds of keys, and second readings. The nights of a series are in
-`tests/release/kinds/series/test_held.py`.
+A plan of noise and a question meet again in repeated questions (results are kept), batches, named
+releases, limits and bounds that dp.Auto chooses, narrower bounds, rounds of keys, and second
+readings. The nights of a series are in `tests/release/kinds/series/test_held.py`.
 """
 
 import polars as pl
@@ -42,13 +43,17 @@ def chosen(frame):
     """Questions that are worked out again inside their release."""
     yield frame.agg(m=dp.mean("x", bounds=dp.Auto()), limits=dp.Auto())
     yield frame.group_by("g", keys=[0, 1, 2], limits=dp.Auto()).agg(n=dp.count())
-    yield frame.ols(y="y", x=["x"], bounds={"x": (0, 1000), "y": (0, 1000)}, max_rows=1, narrow=True)
+    yield frame.ols(
+        y="y", x=["x"], bounds={"x": (0, 1000), "y": (0, 1000)}, max_rows=1, narrow=True
+    )
     if frame._step.table.relation == "add-remove":
         yield frame.group_by("g").keys()
 
 
 def watched(patch):
-    """For each noise that is used, when rows are read for it: what it was bought for, and what it is added to."""
+    """For each noise that is used, when rows are read for it:
+    what it was bought for, and what it is added to.
+    """
     used = []
 
     def watching(function):
@@ -56,7 +61,12 @@ def watched(patch):
             totals = {allotment.total.key: allotment.total for allotment in question.allotments}
             bought = [noise.allotment.total for noise in plan.noises]
             now = [totals.get(total.key) for total in bought]
-            used.extend([tuple(t and (t.unit, t.sensitivity) for t in both) for both in zip(bought, now, strict=True)])
+            used.extend(
+                [
+                    tuple(t and (t.unit, t.sensitivity) for t in both)
+                    for both in zip(bought, now, strict=True)
+                ]
+            )
             return function(question, plan, *raw)
 
         return watch
@@ -88,6 +98,8 @@ def test_noise_is_that_of_the_question_at_hand(monkeypatch, name, relation):
 def test_noise_of_another_question_is_seen(monkeypatch):
     used, budget = watched(monkeypatch), dp.Budget(epsilon=5)
     frame = dp.protect(ROWS, unit="u", budget=budget)
-    monkeypatch.setattr(AnswerKind, "noise", lambda *asked: asked[2].plan(frame.count(max_rows=1)._question))
+    monkeypatch.setattr(
+        AnswerKind, "noise", lambda *asked: asked[2].plan(frame.count(max_rows=1)._question)
+    )
     frame.count(max_rows=5).release(epsilon=1)
     assert any(bought != now for bought, now in used)

@@ -1,4 +1,5 @@
-"""A file that is written after its table was protected: refused before the charge, and noted where it is read.
+"""A file that is written after its table was protected:
+refused before the charge, and noted where it is read.
 
 Each way to read rows is tried, since parts of an answer would be about different rows.
 """
@@ -42,11 +43,19 @@ ASKED = {
         y="y", x=["x"], bounds={"x": (0, 100), "y": (0, 100)}, narrow=True, max_rows=1
     ).release(**PRICE),
     "series": lambda f, b: b.series("s", **SERIES).add(f.count(max_rows=1), "2026-01-01"),
-    "series on": lambda f, b: b.series("s", on="day", **SERIES).add(f.count(max_rows=1), "2026-01-01"),
-    "series function": lambda f, b: b.series("s", **SERIES).add(lambda day: f.count(max_rows=1), "2026-01-01"),
+    "series on": lambda f, b: b.series("s", on="day", **SERIES).add(
+        f.count(max_rows=1), "2026-01-01"
+    ),
+    "series function": lambda f, b: b.series("s", **SERIES).add(
+        lambda day: f.count(max_rows=1), "2026-01-01"
+    ),
     "marginals": lambda f, b: f.marginals(["g", "h"], keys=KEYS, max_rows=1).release(**PRICE),
-    "hierarchy": lambda f, b: f.hierarchy(["g", "h"], keys=KEYS, max_groups=1, max_rows_per_group=1).release(**PRICE),
-    "synthesis": lambda f, b: f.select("u", "g", "h").synthesize(keys=KEYS, max_rows=1).release(**PRICE),
+    "hierarchy": lambda f, b: f.hierarchy(
+        ["g", "h"], keys=KEYS, max_groups=1, max_rows_per_group=1
+    ).release(**PRICE),
+    "synthesis": lambda f, b: (
+        f.select("u", "g", "h").synthesize(keys=KEYS, max_rows=1).release(**PRICE)
+    ),
     "part": lambda f, b: f.partition("g", ["a", "b"])["a"].count(max_rows=1).release(**PRICE),
 }
 
@@ -107,7 +116,9 @@ def test_a_file_that_stays_is_answered(way, path):
 
 @pytest.mark.parametrize("on", [None, "day"])
 def test_a_series_refuses_a_file_of_an_earlier_night(on, path):
-    """The rows of the first night are read again with those of the second. They cost nothing, and are not measured."""
+    """The rows of the first night are read again with those of the second.
+    They cost nothing, and are not measured.
+    """
     frame, budget = protected(path)
     series = budget.series("s", on=on, **SERIES)
 

@@ -1,4 +1,6 @@
-"""A table without rows, since no key that was found in the data was shown, says so once, with what would help."""
+"""A table without rows, since no key that was found in the data was shown, says
+so once, with what would help.
+"""
 
 import re
 import warnings
@@ -17,13 +19,17 @@ PRICE = {"epsilon": 0.5, "delta": 1e-7}
 
 
 def groups(table=FEW, max_groups=3, **limit):
-    frame = dp.protect(table, unit="user", budget=dp.Budget(**(limit or {"epsilon": 9, "delta": 1e-5})))
+    frame = dp.protect(
+        table, unit="user", budget=dp.Budget(**(limit or {"epsilon": 9, "delta": 1e-5}))
+    )
     return frame.group_by("city", max_groups=max_groups, max_rows_per_group=1)
 
 
 def frozen():
     """Noise so small that no key of three units is shown: words in the middle."""
-    return bits.substitute(lambda count: np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    return bits.substitute(
+        lambda count: np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +49,9 @@ QUESTIONS = {
 @pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)
 def test_an_empty_table_names_the_threshold_and_what_lowers_it(ask):
     query = ask(groups())
-    with pytest.warns(DpFrameWarning, match="The released table is empty: no key of 'city' reached") as caught:
+    with pytest.warns(
+        DpFrameWarning, match="The released table is empty: no key of 'city' reached"
+    ) as caught:
         out = query.release(**PRICE)
     (warning,) = caught
     words = str(warning.message)
@@ -55,7 +63,10 @@ def test_an_empty_table_names_the_threshold_and_what_lowers_it(ask):
     fewer = int(re.search(r"max_groups=1, (\d+) units", words)[1])
     assert max(twice, fewer) < stated
     # what is said is what these settings have
-    for asked, price, least in ((groups(), {"epsilon": 1, "delta": 1e-7}, twice), (groups(max_groups=1), PRICE, fewer)):
+    for asked, price, least in (
+        (groups(), {"epsilon": 1, "delta": 1e-7}, twice),
+        (groups(max_groups=1), PRICE, fewer),
+    ):
         with pytest.warns(DpFrameWarning):
             again = ask(asked).release(**price)
         assert again.noise["threshold"].drop_nulls().max() == least
@@ -73,7 +84,15 @@ def test_it_is_said_once_for_a_release_and_again_for_its_stored_table():
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", StoredAnswerWarning)
         out = query.release(**PRICE, name="first")
-        _ = out.table, out.accuracy(), out.noise, str(out), out.report(), out._repr_html_(), out.to_csv()
+        _ = (
+            out.table,
+            out.accuracy(),
+            out.noise,
+            str(out),
+            out.report(),
+            out._repr_html_(),
+            out.to_csv(),
+        )
         assert len(caught) == 1
         query.release(**PRICE, name="first")
     assert len(caught) == 2
@@ -103,14 +122,22 @@ def test_the_row_of_suppressed_groups_is_no_empty_table():
     frame = dp.protect(FEW, unit="user", budget=dp.Budget(epsilon=1, delta=1e-6))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        table = frame.group_by("city", max_groups=1, other="(other)").count_units().release(**PRICE).table
+        table = (
+            frame.group_by("city", max_groups=1, other="(other)")
+            .count_units()
+            .release(**PRICE)
+            .table
+        )
     assert table["city"].to_list() == ["(other)"]
 
 
 def test_parts_of_a_batch_and_chosen_limits_say_it_without_a_price_of_their_own():
     budget = dp.Budget(epsilon=9, delta=1e-5)
     frame = dp.protect(FEW, unit="user", budget=budget)
-    queries = [frame.group_by("city", max_groups=2).count_units(), frame.group_by("city", max_groups=1).keys()]
+    queries = [
+        frame.group_by("city", max_groups=2).count_units(),
+        frame.group_by("city", max_groups=1).keys(),
+    ]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         budget.plan(queries, **PRICE).release()
@@ -130,7 +157,9 @@ def test_neighbours_with_the_same_released_table_get_the_same_words():
 
 
 def test_a_table_without_units_is_empty_without_an_error():
-    """Nobody is there to be limited to one group, so that advice would be an error after the charge."""
+    """Nobody is there to be limited to one group, so that advice
+    would be an error after the charge.
+    """
     frame = dp.protect(FEW, unit=dp.Rows(2), budget=dp.Budget(epsilon=1, delta=1e-6))
     with pytest.warns(DpFrameWarning, match="reached the threshold"):
         assert frame.group_by("city").count().release(**PRICE).table.is_empty()

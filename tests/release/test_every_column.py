@@ -1,7 +1,7 @@
 """Every aggregate of every type of column, alone and by group, for every kind of table, to the end.
 
-What comes out has the same columns, types and rows whatever was in the table, and none at all included: nothing but
-the noisy values depends on it.
+What comes out has the same columns, types and rows whatever was in the table, and none at all
+included: nothing but the noisy values depends on it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,21 @@ KINDS = {
     "integer": (pl.Int32, [3, 9, 200, None], (0, 100)),
     "float": (pl.Float32, [0.5, float("nan"), float("inf"), None], (0, 100)),
     "boolean": (pl.Boolean, [True, False, True, None], None),
-    "date": (pl.Date, [dt.date(2020, 5, 1), dt.date(1900, 1, 1), None], (dt.date(2020, 1, 1), dt.date(2021, 1, 1))),
+    "date": (
+        pl.Date,
+        [dt.date(2020, 5, 1), dt.date(1900, 1, 1), None],
+        (dt.date(2020, 1, 1), dt.date(2021, 1, 1)),
+    ),
     "datetime": (
         pl.Datetime("ms", "Europe/Berlin"),
         [dt.datetime(2020, 5, 1, tzinfo=dt.UTC), dt.datetime(2020, 7, 1, 12, tzinfo=dt.UTC), None],
         (dt.datetime(2020, 1, 1, tzinfo=dt.UTC), dt.datetime(2021, 1, 1, tzinfo=dt.UTC)),
     ),
-    "duration": (pl.Duration("us"), [dt.timedelta(hours=5), None], (dt.timedelta(0), dt.timedelta(days=1))),
+    "duration": (
+        pl.Duration("us"),
+        [dt.timedelta(hours=5), None],
+        (dt.timedelta(0), dt.timedelta(days=1)),
+    ),
 }
 TIMES = {"date", "datetime", "duration"}
 
@@ -53,7 +61,10 @@ def aggregates(kind):
     asked["std"] = (dp.std("x", bounds), spread)
     if kind not in ("date", "datetime"):
         asked["total"] = (dp.sum("x", bounds), dtype if kind == "duration" else whole)
-        asked["per_unit"] = (dp.sum("x", unit_bounds=bounds or (0, 1)), dtype if kind == "duration" else whole)
+        asked["per_unit"] = (
+            dp.sum("x", unit_bounds=bounds or (0, 1)),
+            dtype if kind == "duration" else whole,
+        )
     if kind not in TIMES:
         asked["var"] = (dp.var("x", bounds), pl.Float64)
         asked |= {verb: (shape, pl.Float64) for verb, shape in shapes("x", bounds).items()}
@@ -65,17 +76,25 @@ def aggregates(kind):
 
 def columns(kind):
     """The released columns, each with its type."""
-    return {name: dtype for n, (made, dtype) in aggregates(kind).items() for name, _ in made.columns(n)}
+    return {
+        name: dtype for n, (made, dtype) in aggregates(kind).items() for name, _ in made.columns(n)
+    }
 
 
 def rows_of(kind, *, without=(), empty=False):
     dtype, found, _ = KINDS[kind]
-    rows = [(i // 2, "abc"[i % 3], found[i % len(found)]) for i in range(24) if i // 2 not in without]
-    return pl.DataFrame([] if empty else rows, {"id": pl.Int64, "g": pl.String, "x": dtype}, orient="row")
+    rows = [
+        (i // 2, "abc"[i % 3], found[i % len(found)]) for i in range(24) if i // 2 not in without
+    ]
+    return pl.DataFrame(
+        [] if empty else rows, {"id": pl.Int64, "g": pl.String, "x": dtype}, orient="row"
+    )
 
 
 def brought(table, engine):
-    return table.lazy() if engine == "lazy" else table.to_arrow().to_pandas(types_mapper=pd.ArrowDtype)
+    return (
+        table.lazy() if engine == "lazy" else table.to_arrow().to_pandas(types_mapper=pd.ArrowDtype)
+    )
 
 
 def asked_of(table, kind, place):
@@ -84,7 +103,9 @@ def asked_of(table, kind, place):
     if place == "alone":
         return frame.bound(max_rows=3).agg(**chosen)
     keys = ["a", "b", "z"] if place == "listed" else None
-    return frame.group_by("g", keys=keys, max_groups=2, max_rows_per_group=2, max_rows=3).agg(**chosen)
+    return frame.group_by("g", keys=keys, max_groups=2, max_rows_per_group=2, max_rows=3).agg(
+        **chosen
+    )
 
 
 def inside(values, bounds):
@@ -99,10 +120,11 @@ PLACES = {"alone": "laplace", "listed": "gaussian", "found": "laplace"}
 @pytest.mark.filterwarnings("ignore:With .* rows in a group")  # the price is low
 @pytest.mark.one_in(6)
 @pytest.mark.parametrize(("kind", "place"), in_turn(KINDS, PLACES))
-@pytest.mark.filterwarnings("ignore:The released table is empty")  # too few units: one of the tables has none
+# too few units: one of the tables has none
+@pytest.mark.filterwarnings("ignore:The released table is empty")
 def test_every_aggregate_runs_to_the_end_whatever_the_rows(kind, place):
-    """Of a table, a neighbour, and none; at a low price, so that every value is far from the truth. Groups that must be
-    found are so at a high one."""
+    """Of a table, a neighbour, and none; at a low price, so that every value is far from the truth.
+    Groups that must be found are so at a high one."""
     epsilon, noise = 1000 if place == "found" else 0.1, PLACES[place]
     expected = columns(kind)
     for rows in (rows_of(kind), rows_of(kind, without=(3,)), rows_of(kind, empty=True)):
@@ -134,7 +156,9 @@ def test_every_aggregate_runs_to_the_end_whatever_the_rows(kind, place):
         assert after["error"].null_count() == 0
         assert after.height == table.height * len(expected)
         assert (
-            "95% margin of error" if table.height else "No number with a margin of error was released"
+            "95% margin of error"
+            if table.height
+            else "No number with a margin of error was released"
         ) in out.report()
         assert out.to_csv()
         assert "dpframe" in out._repr_html_()
@@ -152,6 +176,10 @@ def test_the_same_types_from_every_kind_of_table(kind, engine):
 def test_counts_are_signed():
     """At this price 200 counts of nothing are all at least 0 with probability below 2^-190."""
     frame = dp.protect(rows_of("integer", empty=True), unit="id", budget=dp.Budget(epsilon=1))
-    query = frame.group_by("g", keys=[str(i) for i in range(200)], max_groups=1, max_rows_per_group=1)
-    out = query.agg(n=dp.count(), units=dp.count_units(), values=dp.count("x"), d=dp.n_unique("x")).release(epsilon=0.1)
+    query = frame.group_by(
+        "g", keys=[str(i) for i in range(200)], max_groups=1, max_rows_per_group=1
+    )
+    out = query.agg(
+        n=dp.count(), units=dp.count_units(), values=dp.count("x"), d=dp.n_unique("x")
+    ).release(epsilon=0.1)
     assert all((out.table[name] < 0).any() for name in ("n", "units", "values", "d"))

@@ -14,12 +14,18 @@ ROWS = pl.DataFrame({"id": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "x": [1.
 
 @pytest.fixture(params=["memory", "ledger"])
 def budget(request, tmp_path):
-    return dp.Budget(epsilon=9) if request.param == "memory" else dp.Ledger(tmp_path / "a").budget("b", epsilon=9)
+    return (
+        dp.Budget(epsilon=9)
+        if request.param == "memory"
+        else dp.Ledger(tmp_path / "a").budget("b", epsilon=9)
+    )
 
 
 def asked(budget, **options):
     people = dp.protect(ROWS, unit="id", budget=budget, max_rows=2, **options)
-    return people.group_by("city", keys=["Bonn", "Kiel"]).agg(n=dp.count(), x=dp.mean("x", bounds=(0, 10)))
+    return people.group_by("city", keys=["Bonn", "Kiel"]).agg(
+        n=dp.count(), x=dp.mean("x", bounds=(0, 10))
+    )
 
 
 def test_a_stored_answer_is_read_by_its_name(budget, tmp_path):
@@ -30,7 +36,9 @@ def test_a_stored_answer_is_read_by_its_name(budget, tmp_path):
     assert (kept.to_csv(), kept.cost, kept.name) == (out.to_csv(), out.cost, "xt v1")
     assert "xt v1" in repr(kept)
     assert kept.certificate() == out.certificate()
-    with pytest.raises(errors.UnknownAttribute, match=r"release\(..., name='xt v1'\), which is free"):
+    with pytest.raises(
+        errors.UnknownAttribute, match=r"release\(..., name='xt v1'\), which is free"
+    ):
         _ = kept.with_ci
     own, again = (release.report().to_dict() for release in (out, kept))
     assert all(own[key] == again[key] for key in again if key != "error_95")
@@ -40,7 +48,9 @@ def test_a_stored_answer_is_read_by_its_name(budget, tmp_path):
 
 def test_what_is_not_stored_is_not_read(budget):
     asked(budget).release(epsilon=1)
-    budget.charge(dp.budget.Loss.none(), "unit 'id', add-remove", "count()", name="pending", plan={})
+    budget.charge(
+        dp.budget.Loss.none(), "unit 'id', add-remove", "count()", name="pending", plan={}
+    )
     for name in ("nobody", "pending", None, 2):
         with pytest.raises(errors.InvalidArgument, match="no answer is stored"):
             budget.answer(name)
@@ -51,7 +61,9 @@ def test_what_is_not_stored_is_not_read(budget):
 
 
 def test_a_name_that_is_not_there_is_answered_with_those_that_are(tmp_path):
-    """Of answers, budgets, parts and releases that are pending: a slip is named, and the others are listed."""
+    """Of answers, budgets, parts and releases that are pending:
+    a slip is named, and the others are listed.
+    """
     ledger = dp.Ledger(tmp_path / "study.sqlite")
     budget = ledger.budget("visits 2026", epsilon=3)
     asked(budget).release(epsilon=1, name="visits 2026-01-01")
@@ -97,25 +109,34 @@ def test_a_correction_says_what_it_corrects_and_why(budget):
 
 
 def test_the_history_says_which_release_a_line_corrects(budget, tmp_path):
-    """Each line names the one that it corrects, whatever became of it, also where the ledger is opened again."""
+    """Each line names the one that it corrects, whatever became of it, also
+    where the ledger is opened again.
+    """
     rows = dp.protect(ROWS, unit="id", budget=budget, max_rows=2)
     rows.count().release(epsilon=1, name="v1")
     for name, before in (("v2", "v1"), ("v3", "v2")):
         rows.count().release(epsilon=1, name=name, supersedes=before, because="a day was missing")
-    rows.count().release(epsilon=1, name="v3", supersedes="v2", because="a day was missing")  # the stored answer
-    rows.count().release(epsilon=1, name="v3", supersedes="v2", because="a day was missing", refresh=True)
+    # the stored answer
+    rows.count().release(epsilon=1, name="v3", supersedes="v2", because="a day was missing")
+    rows.count().release(
+        epsilon=1, name="v3", supersedes="v2", because="a day was missing", refresh=True
+    )
     rows.count().release(epsilon=1)
     told = [("v1", None), ("v2", "v1"), ("v3", "v2"), ("v3", "v2"), (None, None)]
     assert [(line.name, line.supersedes) for line in budget.history()] == told
     plan = {"supersedes": {"name": "v3", "because": "x"}}
-    killed = budget.charge(dp.budget.Loss.none(), "unit 'id', add-remove", "count()", name="v4", plan=plan)
+    killed = budget.charge(
+        dp.budget.Loss.none(), "unit 'id', add-remove", "count()", name="v4", plan=plan
+    )
     assert budget.history()[-1][6:8] == ("pending", killed.number)
     assert budget.history()[-1].supersedes == "v3"
     budget.fail(killed)
     assert (budget.history()[-1].status, budget.history()[-1].supersedes) == ("failed", "v3")
     if budget.name is not None:
         again = dp.Ledger(tmp_path / "a").budget("b")
-        assert [line.supersedes for line in again.history()] == [before for _, before in told] + ["v3"]
+        assert [line.supersedes for line in again.history()] == [before for _, before in told] + [
+            "v3"
+        ]
 
 
 @pytest.mark.parametrize(
@@ -142,13 +163,17 @@ def test_corrections_that_are_none_are_refused(budget, said):
 
 def rows_of(engine):
     with engine.connect() as connection:
-        return connection.execute(sa.text("SELECT city, release FROM visits ORDER BY release, city")).all()
+        return connection.execute(
+            sa.text("SELECT city, release FROM visits ORDER BY release, city")
+        ).all()
 
 
 def test_a_database_gets_each_release_once(budget, tmp_path):
     engine = sa.create_engine(f"sqlite:///{tmp_path}/mart.sqlite")
     for month in ("01", "02", "02", "01"):  # jobs that run again append nothing twice
-        asked(budget).release(epsilon=1, name=f"2026-{month}").to_sql("visits", engine, if_exists="append")
+        asked(budget).release(epsilon=1, name=f"2026-{month}").to_sql(
+            "visits", engine, if_exists="append"
+        )
     expected = [(city, f"2026-{month}") for month in ("01", "02") for city in ("Bonn", "Kiel")]
     assert rows_of(engine) == expected
     out = asked(budget).release(epsilon=1, name="2026-03")
@@ -159,7 +184,9 @@ def test_a_database_gets_each_release_once(budget, tmp_path):
         out.to_sql("visits", connection, if_exists="append")
         within.rollback()
     assert rows_of(engine) == expected
-    budget.answer("2026-03").to_sql("visits", f"sqlite:///{tmp_path}/mart.sqlite", if_exists="replace")
+    budget.answer("2026-03").to_sql(
+        "visits", f"sqlite:///{tmp_path}/mart.sqlite", if_exists="replace"
+    )
     assert rows_of(engine) == [("Bonn", "2026-03"), ("Kiel", "2026-03")]
     for connection, how in ((engine, "other"), (None, "append"), (3, "append")):
         with pytest.raises(errors.InvalidArgument, match="to_sql"):

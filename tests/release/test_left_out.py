@@ -1,4 +1,6 @@
-"""What chosen limits and bounds leave out: the parts that are proved, how often intervals hold, and what is said."""
+"""What chosen limits and bounds leave out: the parts that are proved, how often
+intervals hold, and what is said.
+"""
 
 import math
 
@@ -26,7 +28,9 @@ def masses(sizes):
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("seed", range(20))
 def test_both_ends_hold_for_any_sizes_and_limit(seed):
-    """Nodes lie apart; what is left out is between both sums over nodes, and equal to both for a limit at a node."""
+    """Nodes lie apart; what is left out is between both sums over nodes, and equal
+    to both for a limit at a node.
+    """
     draw = np.random.default_rng(seed)
     sizes, limit = np.ceil(draw.lognormal(2.5, 1, 200)).astype(int), int(draw.integers(1, 90))
     kept, truth = _Kept.of_rows(Limits(limit), math.inf), np.maximum(sizes - limit, 0).sum()
@@ -52,19 +56,27 @@ def test_sums_that_are_left_out_lie_between_both_fillings(seed):
     several = [draw.uniform(low, high, 30) for _ in range(20)]
     order = np.argsort(sizes, kind="stable")
     several += [
-        np.where(np.isin(np.arange(30), order[:k]), *ends) for k in (5, 15, 25) for ends in ((low, high), (high, low))
+        np.where(np.isin(np.arange(30), order[:k]), *ends)
+        for k in (5, 15, 25)
+        for ends in ((low, high), (high, low))
     ]
     for values in several:
         number, truth = np.array([values @ of_units]), values @ (sizes - of_units)
-        least, most = (_filled(masses(sizes), kept, number, (low, high), first=first).item() for first in (1, -1))
+        least, most = (
+            _filled(masses(sizes), kept, number, (low, high), first=first).item()
+            for first in (1, -1)
+        )
         assert least - 1e-6 <= truth <= most + 1e-6
     top = np.where(sizes >= np.sort(sizes)[-5], high, low)
     number = np.array([top @ of_units])
-    assert _filled(masses(sizes), kept, number, (low, high), first=-1).item() == pytest.approx(top @ (sizes - of_units))
+    assert _filled(masses(sizes), kept, number, (low, high), first=-1).item() == pytest.approx(
+        top @ (sizes - of_units)
+    )
 
 
 @pytest.mark.parametrize(
-    "limits", [{"max_groups": 2, "max_rows_per_group": 3}, {"max_rows": 4}, {"max_groups": 1, "max_rows": 6}]
+    "limits",
+    [{"max_groups": 2, "max_rows_per_group": 3}, {"max_rows": 4}, {"max_groups": 1, "max_rows": 6}],
 )
 def test_units_keep_as_many_rows_as_is_said(limits):
     draw = np.random.default_rng(3)
@@ -80,7 +92,8 @@ def test_units_keep_as_many_rows_as_is_said(limits):
 
 @pytest.mark.long
 def test_intervals_hold_in_most_releases():
-    """60 releases of a made-up panel: at least 49 hold, where 57 are expected (false alarms below one in a million).
+    """60 releases of a made-up panel: at least 49 hold, where 57 are expected (false
+    alarms below one in a million).
 
     The control asks about 1.3 times as many rows: hardly any interval has what that leaves out.
     """
@@ -101,7 +114,9 @@ def test_intervals_hold_in_most_releases():
 def test_groups_bounds_and_several_columns():
     frame = protect(panel(5))
     groups = frame.group_by("g", keys=list(range(10)), **AUTO)
-    query = groups.agg(n=dp.count(), s=dp.sum("x", (0, 5)), k=dp.count_units(), m=dp.mean("x", (0, 5)))
+    query = groups.agg(
+        n=dp.count(), s=dp.sum("x", (0, 5)), k=dp.count_units(), m=dp.mean("x", (0, 5))
+    )
     errors = query.release(epsilon=2).accuracy()
     assert errors.columns[-3:] == LEFT_OUT
     of = {name: errors.filter(pl.col("column") == name).select(LEFT_OUT) for name in "nskm"}
@@ -113,25 +128,38 @@ def test_groups_bounds_and_several_columns():
     out = frame.agg(s=dp.sum("x", bounds=dp.Auto()), n=dp.count(), max_rows=5).release(epsilon=2)
     assert out.accuracy()["left_out"].is_null().to_list() == [False, True]
     assert "What is left out of n is unknown, not zero." in out.report()
-    assert "What typed limits leave out is no part of that: it is unknown, not zero." in out.report()
+    assert (
+        "What typed limits leave out is no part of that: it is unknown, not zero." in out.report()
+    )
     assert "chosen bounds leave out likely" in out.report()
 
 
 def _with_far_more_rows(people):
-    """A released count of 2,000 people with 1 to 5 rows, and so many with 5,000; what its limits leave out."""
+    """A released count of 2,000 people with 1 to 5 rows, and so many with
+    5,000; what its limits leave out.
+    """
     sizes = np.concatenate([np.random.default_rng(1).integers(1, 6, 2000), np.full(people, 5000)])
-    out = protect(pl.DataFrame({"id": np.repeat(np.arange(len(sizes)), sizes)})).count(**AUTO).release(epsilon=4)
+    out = (
+        protect(pl.DataFrame({"id": np.repeat(np.arange(len(sizes)), sizes)}))
+        .count(**AUTO)
+        .release(epsilon=4)
+    )
     most = out.report().to_dict()["chosen"]["limits"]["max_rows"]
     return out, float(np.maximum(sizes - most, 0).sum())
 
 
-@pytest.mark.usefixtures("same_noise")  # once in a hundred releases noise far out is taken for somebody else
+# once in a hundred releases noise far out is taken for somebody else
+@pytest.mark.usefixtures("same_noise")
 def test_people_whom_the_noise_hides_are_in_no_interval_and_the_report_says_up_to_how_many():
     out, lost = _with_far_more_rows(1)
     (line,) = out.report().to_dict()["left_out"]
     assert lost > line["upper"]
-    assert f"Noise may hide up to {line['hidden']:,} people with far more rows than all others" in str(out.report())
-    out, lost = _with_far_more_rows(2 * line["hidden"])  # at least 10 scales above what is seen, at each of two nodes
+    assert (
+        f"Noise may hide up to {line['hidden']:,} people with far more rows than all others"
+        in str(out.report())
+    )
+    # at least 10 scales above what is seen, at each of two nodes
+    out, lost = _with_far_more_rows(2 * line["hidden"])
     (line,) = out.report().to_dict()["left_out"]
     assert line["lower"] <= lost <= line["upper"]
 
@@ -146,7 +174,9 @@ def test_of_different_values_it_is_unknown():
 @pytest.mark.usefixtures("same_noise")  # what is said depends on the limits that noise chooses
 def test_the_report_says_how_much_is_missing_and_what_is_unknown():
     frame = protect(panel(6))
-    out = frame.agg(n=dp.count(), s=dp.sum("x", (0, 5)), m=dp.mean("x", (0, 5)), **AUTO).release(epsilon=10)
+    out = frame.agg(n=dp.count(), s=dp.sum("x", (0, 5)), m=dp.mean("x", (0, 5)), **AUTO).release(
+        epsilon=10
+    )
     words = str(out.report())
     assert "n: limits leave out likely" in words
     assert "of the whole" in words
@@ -172,7 +202,9 @@ def test_where_nothing_can_be_left_out_it_is_0():
     table = panel(8)
     people = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=9.0))
     out = (
-        people.group_by("g", keys=list(range(10))).agg(n=dp.count(), s=dp.sum("x", bounds=dp.Auto())).release(epsilon=1)
+        people.group_by("g", keys=list(range(10)))
+        .agg(n=dp.count(), s=dp.sum("x", bounds=dp.Auto()))
+        .release(epsilon=1)
     )
     counts = out.accuracy().filter(pl.col("column") == "n")
     assert counts.select(LEFT_OUT).unique().row(0) == (0, 0, 0)
@@ -182,7 +214,15 @@ def test_where_nothing_can_be_left_out_it_is_0():
 def test_keys_of_that_name_and_suppressed_groups():
     frame = protect(panel(9).rename({"g": "left_out"}))
     out = frame.group_by("left_out", keys=list(range(10)), **AUTO).count().release(epsilon=1)
-    assert out.accuracy().columns == ["left_out_key", "column", "value", "error", "lower", "upper", *LEFT_OUT]
+    assert out.accuracy().columns == [
+        "left_out_key",
+        "column",
+        "value",
+        "error",
+        "lower",
+        "upper",
+        *LEFT_OUT,
+    ]
     assert out.suppress(below=1e9).accuracy()[LEFT_OUT[0]].null_count() == 10
 
 

@@ -1,4 +1,6 @@
-"""Named releases: an answer that was paid once is given again, free, and drawn once; another question is refused."""
+"""Named releases: an answer that was paid once is given again, free, and drawn
+once; another question is refused.
+"""
 
 import datetime as dt
 import io
@@ -34,10 +36,14 @@ def ledger(tmp_path):
 
 def asked(budget, table=None, limit=2, bins=(0, 2, 5)):
     frame = dp.protect(pl.DataFrame(ROWS) if table is None else table, unit="id", budget=budget)
-    frame = frame.filter((dp.col("x") > 0) | (dp.col("city") == "b")).clip("x", 0, 10).cut("x", bins, into="class")
-    return frame.group_by("city", "class", keys={"city": ["a", "b"]}, max_groups=limit, max_rows_per_group=1).agg(
-        n=dp.count(), mean=dp.mean("x")
+    frame = (
+        frame.filter((dp.col("x") > 0) | (dp.col("city") == "b"))
+        .clip("x", 0, 10)
+        .cut("x", bins, into="class")
     )
+    return frame.group_by(
+        "city", "class", keys={"city": ["a", "b"]}, max_groups=limit, max_rows_per_group=1
+    ).agg(n=dp.count(), mean=dp.mean("x"))
 
 
 @pytest.mark.parametrize("kind", [pl.DataFrame, pd.DataFrame])
@@ -45,7 +51,9 @@ def test_asking_again_gives_the_stored_table_for_free(ledger, kind):
     budget = ledger.budget("visits", epsilon=1)
     first = asked(budget, kind(ROWS)).release(epsilon=0.5, name="daily")
     spent = budget.spent
-    again = asked(Ledger(ledger._opened[0]).budget("visits"), kind(ROWS)).release(epsilon=0.5, name="daily")
+    again = asked(Ledger(ledger._opened[0]).budget("visits"), kind(ROWS)).release(
+        epsilon=0.5, name="daily"
+    )
     assert budget.spent == spent
     assert again.to_polars().equals(first.to_polars())
     assert again.accuracy().equals(first.accuracy())
@@ -98,11 +106,19 @@ print(out.table["count_units"].to_list(), budget.spent.epsilon)
 
 OTHERS = [
     (lambda b: asked(b, limit=1).release(epsilon=0.25, name="daily"), r"max_groups: 2, 1"),
-    (lambda b: asked(b, bins=(0, 3, 5)).release(epsilon=0.25, name="daily"), r"cut\('x', \[0, 3, 5\]\)"),
-    (lambda b: asked(b).release(epsilon=0.125, name="daily"), r"price.epsilon: 1/4, 1/8"),
-    (lambda b: asked(b).release(epsilon=0.25, noise="laplace", name="daily"), r"noise: auto, laplace"),
     (
-        lambda b: asked(b, pl.DataFrame({**ROWS, "x": [1] * 5})).release(epsilon=0.25, name="daily"),
+        lambda b: asked(b, bins=(0, 3, 5)).release(epsilon=0.25, name="daily"),
+        r"cut\('x', \[0, 3, 5\]\)",
+    ),
+    (lambda b: asked(b).release(epsilon=0.125, name="daily"), r"price.epsilon: 1/4, 1/8"),
+    (
+        lambda b: asked(b).release(epsilon=0.25, noise="laplace", name="daily"),
+        r"noise: auto, laplace",
+    ),
+    (
+        lambda b: asked(b, pl.DataFrame({**ROWS, "x": [1] * 5})).release(
+            epsilon=0.25, name="daily"
+        ),
         r"columns.x: Float64",
     ),
 ]
@@ -166,17 +182,23 @@ def test_a_ledger_is_no_budget(ledger):
 
 
 def test_a_description_holds_no_row():
-    secret = pl.DataFrame({"id": ["Ann Smith"], "city": ["Bonn-4711"], "x": [47.11], "day": [dt.date(1947, 1, 1)]})
+    secret = pl.DataFrame(
+        {"id": ["Ann Smith"], "city": ["Bonn-4711"], "x": [47.11], "day": [dt.date(1947, 1, 1)]}
+    )
     said = str(described(asked(None, secret)._question))
     assert not any(text in said for text in ("Ann", "4711", "47.11", "1947"))
-    assert described(asked(None, secret)._question)["ask"] == described(asked(None)._question)["ask"]
+    assert (
+        described(asked(None, secret)._question)["ask"] == described(asked(None)._question)["ask"]
+    )
 
 
 def test_long_lists_of_keys_are_described_by_their_hash():
     def keys(last):
         frame = dp.protect(pl.DataFrame(ROWS), unit="id")
         return described(
-            frame.group_by("city", keys=[*map(str, range(500)), last], max_groups=1).count_units()._question
+            frame.group_by("city", keys=[*map(str, range(500)), last], max_groups=1)
+            .count_units()
+            ._question
         )
 
     assert len(str(keys("x"))) < 2000
@@ -186,7 +208,9 @@ def test_long_lists_of_keys_are_described_by_their_hash():
 def test_a_name_stands_for_every_value_of_a_list_also_where_people_read_the_first():
     def question(towns, edges):
         frame = dp.protect(pl.DataFrame(ROWS), unit="id")
-        steps = frame.filter(dp.col("city").is_in(towns)).with_columns(away=~dp.col("city").is_in(towns))
+        steps = frame.filter(dp.col("city").is_in(towns)).with_columns(
+            away=~dp.col("city").is_in(towns)
+        )
         return steps.cut("x", edges).count(max_rows=1)
 
     towns, edges = list("abcdefgh"), list(range(8))
@@ -204,7 +228,8 @@ def test_a_name_stands_for_every_value_of_a_list_also_where_people_read_the_firs
 
 def test_a_set_is_the_same_question_in_every_process():
     frame = dp.protect(pl.DataFrame({"u": [1], "x": [1], "y": [1]}), unit="u")
-    assert list({1, 8}) == [8, 1]  # numbers show it here; the order of texts is another one in each process
+    # numbers show it here; the order of texts is another one in each process
+    assert list({1, 8}) == [8, 1]
     for ask in (
         lambda listed: frame.group_by("x", keys=listed, max_rows=1).count(),
         lambda listed: frame.group_by("x", "y", keys={"x": listed, "y": [1]}, max_rows=1).count(),
@@ -215,7 +240,10 @@ def test_a_set_is_the_same_question_in_every_process():
         lambda listed: frame.mode("x", keys=listed, max_rows=1),
         lambda listed: frame.top_k("x", 2, keys=listed, max_rows=1),
     ):
-        names = {fingerprint(described(ask(listed)._question)) for listed in ({1, 8}, frozenset((8, 1)), [1, 8])}
+        names = {
+            fingerprint(described(ask(listed)._question))
+            for listed in ({1, 8}, frozenset((8, 1)), [1, 8])
+        }
         assert len(names) == 1
     mixed = frame.mode("x", keys={8, None, 1}, max_rows=1)
     assert fingerprint(described(mixed._question)) == fingerprint(
@@ -225,9 +253,16 @@ def test_a_set_is_the_same_question_in_every_process():
 
 def test_tables_survive_bytes():
     long = pl.DataFrame(
-        {"k": pl.Series(["a", None], dtype=pl.Enum(["a"])), "d": [dt.date(2026, 1, 1), None], "n": [1, 2]}
+        {
+            "k": pl.Series(["a", None], dtype=pl.Enum(["a"])),
+            "d": [dt.date(2026, 1, 1), None],
+            "n": [1, 2],
+        }
     )
-    answers = [Answer(long, {"n": pl.Series([1.5, 2.5]).to_numpy()}), Answer(pl.DataFrame({"n": [3]}), {})]
+    answers = [
+        Answer(long, {"n": pl.Series([1.5, 2.5]).to_numpy()}),
+        Answer(pl.DataFrame({"n": [3]}), {}),
+    ]
     back = unpacked(packed(answers))
     assert back[0].long.equals(long)
     assert back[0].long.schema == long.schema
@@ -245,7 +280,9 @@ def test_tables_of_earlier_versions_are_read():
         streams.append(buffer.getvalue())
     outer = io.BytesIO()
     columns = {"table": [streams[0]], "parts": [streams[1]], "rows": [2]}
-    pl.DataFrame(columns, {"table": pl.Binary, "parts": pl.Binary, "rows": pl.Int64}).write_ipc_stream(outer)
+    pl.DataFrame(
+        columns, {"table": pl.Binary, "parts": pl.Binary, "rows": pl.Int64}
+    ).write_ipc_stream(outer)
     (answer,) = unpacked(outer.getvalue())
     assert answer.long.to_dict(as_series=False) == {"k": ["a", "b"], "n": [1, 2]}
     assert list(answer.parts["n"]) == [1.5, 2.5]
@@ -274,7 +311,9 @@ def test_the_name_of_january_is_not_given_february(ledger):
 
 
 def test_the_rows_may_be_named_at_the_release(ledger):
-    query = dp.protect(pl.DataFrame(ROWS), unit="id", budget=ledger.budget("visits", epsilon=1)).count_units()
+    query = dp.protect(
+        pl.DataFrame(ROWS), unit="id", budget=ledger.budget("visits", epsilon=1)
+    ).count_units()
     query.release(epsilon=0.1, name="visits", data=dt.date(2026, 1, 1))
     with pytest.raises(errors.ReleaseMismatch, match="2026-01-01, 2026-02-01"):
         query.release(epsilon=0.1, name="visits", data=dt.date(2026, 2, 1))
@@ -296,18 +335,26 @@ def test_a_file_that_was_replaced_under_the_same_path_is_noticed(ledger, tmp_pat
     def asked_of_file():
         said = {} if way == "scan" else {"data": path}
         table = pl.scan_parquet(path) if way == "scan" else pd.read_parquet(path)
-        return dp.protect(table, unit="id", budget=budget, **said).count_units().release(epsilon=0.1, name="visits")
+        return (
+            dp.protect(table, unit="id", budget=budget, **said)
+            .count_units()
+            .release(epsilon=0.1, name="visits")
+        )
 
     first = asked_of_file()
     assert asked_of_file().value == first.value
     newer(path, {**ROWS, "id": [7, 8, 9, 10, 11]})
-    with pytest.raises(errors.ReleaseMismatch, match=r"visits\.parquet of .* UTC .*visits\.parquet of "):
+    with pytest.raises(
+        errors.ReleaseMismatch, match=r"visits\.parquet of .* UTC .*visits\.parquet of "
+    ):
         asked_of_file()
     assert budget.spent.epsilon == 0.1
 
 
 def test_what_is_kept_of_a_file_says_nothing_of_its_rows(ledger, tmp_path):
-    """Two files of other sizes, at one time, are one source: how large a file is counts its rows."""
+    """Two files of other sizes, at one time, are one source:
+    how large a file is counts its rows.
+    """
     path, seen = tmp_path / "visits.parquet", []
     for rows in (ROWS, {name: values * 1000 for name, values in ROWS.items()}):
         pd.DataFrame(rows).to_parquet(path)
@@ -335,7 +382,9 @@ def test_what_names_no_rows_is_refused(data):
 
 
 def test_a_stored_answer_is_logged(ledger, caplog):
-    query = dp.protect(pl.DataFrame(ROWS), unit="id", budget=ledger.budget("visits", epsilon=1)).count_units()
+    query = dp.protect(
+        pl.DataFrame(ROWS), unit="id", budget=ledger.budget("visits", epsilon=1)
+    ).count_units()
     with caplog.at_level("INFO", logger="dpframe"):
         query.release(epsilon=0.1, name="visits")
         assert "Stored answer" not in caplog.text
@@ -357,13 +406,17 @@ def killed(query, monkeypatch, **said):
 
 @pytest.fixture
 def query(ledger):
-    return dp.protect(pl.DataFrame(ROWS), unit="id", budget=ledger.budget("visits", epsilon=1)).count_units()
+    return dp.protect(
+        pl.DataFrame(ROWS), unit="id", budget=ledger.budget("visits", epsilon=1)
+    ).count_units()
 
 
 def test_the_next_run_says_how_to_go_on_and_may_be_told_to_pay_again(query, monkeypatch):
     budget = query._budget
     killed(query, monkeypatch)
-    with pytest.raises(errors.ReleasePending, match="stopped here: on_pending='wait' or 'retry' pays again"):
+    with pytest.raises(
+        errors.ReleasePending, match="stopped here: on_pending='wait' or 'retry' pays again"
+    ):
         query.release(epsilon=0.1, name="visits")
     assert [line.status for line in budget.history()] == ["pending"]
     value = query.release(epsilon=0.1, name="visits", on_pending="retry").value
@@ -386,7 +439,9 @@ def test_a_release_that_is_resolved_is_paid_again_by_the_next_run(query, ledger,
             budget.resolve(other)
 
 
-def test_an_answer_that_comes_after_its_release_was_given_up_is_not_shown(query, ledger, monkeypatch):
+def test_an_answer_that_comes_after_its_release_was_given_up_is_not_shown(
+    query, ledger, monkeypatch
+):
     """The first run was slow, not dead: nobody may see two answers for what one of them paid."""
     drawn = run._answer_all
 
@@ -405,7 +460,10 @@ def test_an_answer_that_comes_after_its_release_was_given_up_is_not_shown(query,
 
 
 def test_a_refused_retry_changes_nothing(tmp_path, monkeypatch):
-    for budget in (dp.Budget(epsilon=0.15), Ledger(tmp_path / "small.sqlite").budget("b", epsilon=0.15)):
+    for budget in (
+        dp.Budget(epsilon=0.15),
+        Ledger(tmp_path / "small.sqlite").budget("b", epsilon=0.15),
+    ):
         query = dp.protect(pl.DataFrame(ROWS), unit="id", budget=budget).count_units()
         killed(query, monkeypatch)
         with pytest.raises(errors.BudgetExceeded):
@@ -415,7 +473,9 @@ def test_a_refused_retry_changes_nothing(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("label", [None, "January"])
 def test_a_stored_answer_warns_at_the_ask_where_nothing_says_which_rows_it_is_about(ledger, label):
-    """Once for each ask, whatever the rows are now; with data= a name of other rows is refused in place of it."""
+    """Once for each ask, whatever the rows are now;
+    with data= a name of other rows is refused in place of it.
+    """
     budget = ledger.budget("visits", epsilon=2)
 
     def ask(table, data=label):

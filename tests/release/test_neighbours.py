@@ -1,4 +1,6 @@
-"""Every claim of a question against the truth: change one unit, measure how far the totals before noise move."""
+"""Every claim of a question against the truth:
+change one unit, measure how far the totals before noise move.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ from strategies import (
 )
 from tiers import in_turn
 
-# Random plans and questions for each neighbour relation. The kinds of tables differ in how they are brought, and then
-# they are one: the long tier asks as many of each.
+# Random plans and questions for each neighbour relation. The kinds of tables differ in how they are
+# brought, and then they are one: the long tier asks as many of each.
 CASES = 40
 FEWER = {"pandas": 10, "lazy": 10, "pyarrow": 10}
 
@@ -41,7 +43,9 @@ def _asked(frame, plan, question, **whose):
 
 
 def _answerable(query):
-    """Whether the engine can run it; where not, that must show on a table without rows, before it is paid."""
+    """Whether the engine can run it; where not, that must show on a table
+    without rows, before it is paid.
+    """
     if query is None:
         return False
     try:
@@ -58,11 +62,15 @@ def _without(rows, unit):
 
 
 def _hold(kind, seed, unit, relation, cases=CASES):
-    """Draw questions until enough were held against neighbours; most of those drawn must be answerable."""
+    """Draw questions until enough were held against neighbours;
+    most of those drawn must be answerable.
+    """
     rng, held, drawn = random.Random(seed), 0, 0
     while held < cases:
         drawn += 1
-        assert drawn < 4 * cases, "nearly every question is refused: the test no longer tests anything"
+        assert drawn < 4 * cases, (
+            "nearly every question is refused: the test no longer tests anything"
+        )
         rows, plan, question = random_rows(rng), random_plan(rng), random_question(rng)
         query = _asked(bring(as_frame(rows), kind), plan, question, unit=unit, neighbors=relation)
         if not _answerable(query):
@@ -72,7 +80,9 @@ def _hold(kind, seed, unit, relation, cases=CASES):
         if relation == "replace":
             other = other + rows_of_unit(rng, rng.choice([gone, 77]), rng.randint(1, 25))
         rng.shuffle(other)
-        neighbour = _asked(bring(as_frame(other), kind), plan, question, unit=unit, neighbors=relation)
+        neighbour = _asked(
+            bring(as_frame(other), kind), plan, question, unit=unit, neighbors=relation
+        )
         check_claims(query, neighbour, salt=rng.getrandbits(64))
         held += 1
 
@@ -120,14 +130,22 @@ def test_declared_rows_move_totals_by_no_more_than_claimed(kind, relation):
     while held < FEWER.get(kind, CASES):
         drawn += 1
         assert drawn < 6 * CASES
-        k, rows, plan = rng.choice([1, 1, 2, 4]), random_rows(rng, units=3, most=4), random_plan(rng)
+        k, rows, plan = (
+            rng.choice([1, 1, 2, 4]),
+            random_rows(rng, units=3, most=4),
+            random_plan(rng),
+        )
         question = random_question(rng, limited=False)
-        query = _asked(bring(as_frame(rows), kind), plan, question, unit=dp.Rows(k), neighbors=relation)
+        query = _asked(
+            bring(as_frame(rows), kind), plan, question, unit=dp.Rows(k), neighbors=relation
+        )
         if not _answerable(query):
             continue
         rng.shuffle(rows)
         other = rows[k:] if relation == "add-remove" else rows[k:] + rows_of_unit(rng, 9, k)
-        neighbour = _asked(bring(as_frame(other), kind), plan, question, unit=dp.Rows(k), neighbors=relation)
+        neighbour = _asked(
+            bring(as_frame(other), kind), plan, question, unit=dp.Rows(k), neighbors=relation
+        )
         check_claims(query, neighbour)
         held += 1
 
@@ -145,7 +163,9 @@ def test_bounded_dp_tightens_only_while_each_row_surely_counts(prepare, bounds):
         "drop_nulls": lambda f: f.drop_nulls("x"),
         "clip": lambda f: f.fill_null("x", 6).clip("x", -100, 100),
         "cast": lambda f: f.fill_null("x", 6).cast("x", "int8"),
-        "case": lambda f: f.fill_null("x", 6).with_columns(x=dp.when(dp.col("yes")).then(dp.col("x"))),
+        "case": lambda f: f.fill_null("x", 6).with_columns(
+            x=dp.when(dp.col("yes")).then(dp.col("x"))
+        ),
     }
     rng = random.Random(f"{prepare} {bounds}")
     reached = 0
@@ -154,7 +174,10 @@ def test_bounded_dp_tightens_only_while_each_row_surely_counts(prepare, bounds):
         other = rows[1:] + rows_of_unit(rng, 9, 1)
         queries = [
             steps[prepare](dp.protect(as_frame(r), unit=dp.Rows(1), neighbors="replace")).agg(
-                n=dp.count(), nx=dp.count("x"), s=dp.sum("x", bounds=bounds), m=dp.mean("x", bounds=bounds)
+                n=dp.count(),
+                nx=dp.count("x"),
+                s=dp.sum("x", bounds=bounds),
+                m=dp.mean("x", bounds=bounds),
             )
             for r in (rows, other)
         ]
@@ -194,7 +217,9 @@ def test_no_claim_rests_on_the_hash(monkeypatch, hashed, relation):
 
 
 def test_equal_hashes_cost_groups_and_nothing_else(monkeypatch):
-    rows = [(1, None, 1, 1.0, city, None, None, None) for city in CITIES[:3]] + [(2, None, 1, 1.0, "Bonn", *[None] * 3)]
+    rows = [(1, None, 1, 1.0, city, None, None, None) for city in CITIES[:3]] + [
+        (2, None, 1, 1.0, "Bonn", *[None] * 3)
+    ]
     frame = dp.protect(as_frame(rows), unit="u")
     ask = frame.group_by("city", keys=CITIES[:3], max_groups=2).count_units()
     assert sum(answer(ask)[0].values()) == 3
@@ -210,9 +235,13 @@ def test_groups_are_chosen_anew_with_each_salt_and_for_each_unit():
     for counts in seen:
         assert sum(counts) == 40
         assert max(counts) < 40  # not the same group for everyone
-    # With 30 · 40 choices each group has 300 ± 15 of them; 6 standard deviations: false alarm below 1e-8.
+    # With 30 · 40 choices each group has 300 ± 15 of them; 6 standard deviations: false alarm below
+    # 1e-8.
     for group in range(4):
-        assert abs(sum(counts[group] for counts in seen) / len(seen) - 10) < 6 * 2.74 / len(seen) ** 0.5
+        assert (
+            abs(sum(counts[group] for counts in seen) / len(seen) - 10)
+            < 6 * 2.74 / len(seen) ** 0.5
+        )
 
 
 # Reached
@@ -221,7 +250,11 @@ def test_groups_are_chosen_anew_with_each_salt_and_for_each_unit():
 def _heavy(groups, rows, value=10.0):
     """A unit with some rows in each of some groups, all of one value."""
     return pl.DataFrame(
-        {"u": ["heavy"] * (groups * rows), "g": list(range(groups)) * rows, "x": [value] * (groups * rows)},
+        {
+            "u": ["heavy"] * (groups * rows),
+            "g": list(range(groups)) * rows,
+            "x": [value] * (groups * rows),
+        },
         {"u": pl.String, "g": pl.Int64, "x": pl.Float64},
     )
 
@@ -242,7 +275,12 @@ def test_each_bound_is_reached_when_a_unit_leaves(rows, per_group, groups, bound
     ask = lambda frame: (  # noqa: E731
         dp.protect(frame, unit="u")
         .group_by("g", keys=keys, max_rows=rows, max_rows_per_group=per_group, max_groups=groups)
-        .agg(n=dp.count(), s=dp.sum("x", bounds=bounds), t=dp.sum("x", unit_bounds=bounds), m=dp.count_units())
+        .agg(
+            n=dp.count(),
+            s=dp.sum("x", bounds=bounds),
+            t=dp.sum("x", unit_bounds=bounds),
+            m=dp.count_units(),
+        )
     )
     far = max(bounds, key=abs)
     shapes = [_heavy(many, deep, far) for many, deep in ((9, 1), (1, 9), (9, 9))]
@@ -250,7 +288,10 @@ def test_each_bound_is_reached_when_a_unit_leaves(rows, per_group, groups, bound
     whole, rest = divmod(min(rows, per_group * groups), per_group)
     shapes.append(
         pl.concat(
-            [_heavy(whole, per_group, far), _heavy(1, rest, far).with_columns(pl.lit(11).cast(pl.Int64).alias("g"))]
+            [
+                _heavy(whole, per_group, far),
+                _heavy(1, rest, far).with_columns(pl.lit(11).cast(pl.Int64).alias("g")),
+            ]
         )
     )
     best = _best(ask, shapes, [_heavy(0, 0)] * len(shapes))
@@ -264,14 +305,22 @@ def test_each_bound_is_reached_when_a_unit_takes_the_place_of_another(rows, per_
     ask = lambda frame: (  # noqa: E731
         dp.protect(frame, unit="u", neighbors="replace")
         .group_by("g", keys=keys, max_rows=rows, max_rows_per_group=per_group, max_groups=groups)
-        .agg(n=dp.count(), s=dp.sum("x", bounds=(0, 10)), signed=dp.sum("x", bounds=(-3, 10)), m=dp.count_units())
+        .agg(
+            n=dp.count(),
+            s=dp.sum("x", bounds=(0, 10)),
+            signed=dp.sum("x", bounds=(-3, 10)),
+            m=dp.count_units(),
+        )
     )
     shapes = [_heavy(many, deep) for many, deep in ((9, 1), (1, 9), (9, 9))]
     others = [_swap(many, deep, 10.0) for many, deep in ((9, 1), (1, 9), (9, 9))]
     whole, rest = divmod(min(rows, per_group * groups), per_group)
     corner = pl.concat([_heavy(whole, per_group), _heavy(1, rest).with_columns(pl.col("g") + 11)])
     shapes += [corner, _heavy(1, per_group, 10.0)]
-    others += [corner.with_columns(pl.col("g") + 100), _heavy(1, per_group, -10.0).with_columns(u=pl.lit("other"))]
+    others += [
+        corner.with_columns(pl.col("g") + 100),
+        _heavy(1, per_group, -10.0).with_columns(u=pl.lit("other")),
+    ]
     best = _best(ask, shapes, others)
     # With one row in a group the rows are the units, and are measured once.
     names = ["n", "s", "signed", "m"] if min(rows, per_group) > 1 else ["n", "s", "signed"]
@@ -279,18 +328,25 @@ def test_each_bound_is_reached_when_a_unit_takes_the_place_of_another(rows, per_
         assert measured[0] == claim.l0, name
         assert measured[1] == claim.exact_l1, name
         assert measured[3] == claim.exact_linf, name
-        # Where two rests do not make one entry, or entries have a sign, the claimed l2 is a bound and not a maximum.
+        # Where two rests do not make one entry, or entries have a sign, the claimed l2 is a bound
+        # and not a maximum.
         if rest == 0 and name != "signed":
             assert measured[2] == claim.l2_squared, name
 
 
 def _best(ask, shapes, others):
-    """For each measure the largest distance in each norm over pairs of neighbours, and the claim."""
+    """For each measure the largest distance in each norm over
+    pairs of neighbours, and the claim.
+    """
     best = None
     for shape, other in zip(shapes, others, strict=True):
         held = check_claims(ask(shape), ask(other))
         mine = [(d.l0, d.l1, d.l2_squared, d.linf) for d, _ in held]
-        best = mine if best is None else [tuple(map(max, a, b)) for a, b in zip(best, mine, strict=True)]
+        best = (
+            mine
+            if best is None
+            else [tuple(map(max, a, b)) for a, b in zip(best, mine, strict=True)]
+        )
     return list(zip(best, [claim for _, claim in held], strict=True))
 
 
@@ -321,7 +377,9 @@ def test_rows_of_nobody_do_not_count(kind):
         query = _asked(bring(as_frame(rows), kind), plan, question, unit="u")
         if _answerable(query):
             more = rows + rows_of_unit(rng, None, 20)
-            assert answer(query) == answer(_asked(bring(as_frame(more), kind), plan, question, unit="u"))
+            assert answer(query) == answer(
+                _asked(bring(as_frame(more), kind), plan, question, unit="u")
+            )
 
 
 @pytest.mark.one_in(2)
@@ -332,11 +390,15 @@ def test_the_order_of_rows_does_not_matter(kind):
         query = _asked(bring(as_frame(rows), kind), plan, question, unit="u")
         if _answerable(query):
             mixed = rng.sample(rows, len(rows))
-            assert answer(query, 5) == answer(_asked(bring(as_frame(mixed), kind), plan, question, unit="u"), 5)
+            assert answer(query, 5) == answer(
+                _asked(bring(as_frame(mixed), kind), plan, question, unit="u"), 5
+            )
 
 
 def test_units_add_up():
-    """Each unit's part depends on nobody else: the totals of a table are the sum of those of its units."""
+    """Each unit's part depends on nobody else: the totals of a table are
+    the sum of those of its units.
+    """
     rng, held = random.Random("sum"), 0
     while held < 30:
         rows, plan, question = random_rows(rng, units=3), random_plan(rng), random_question(rng)
@@ -346,6 +408,9 @@ def test_units_add_up():
         alone = [[r for r in rows if r[0] == u] for u in range(3)]
         parts = [answer(_asked(as_frame(r), plan, question, unit="u"), 3) for r in alone]
         for i, total in enumerate(answer(whole, 3)):
-            added = {key: sum(part[i].get(key, 0) for part in parts) for key in set().union(*(p[i] for p in parts))}
+            added = {
+                key: sum(part[i].get(key, 0) for part in parts)
+                for key in set().union(*(p[i] for p in parts))
+            }
             assert distance(total, added).l1 == 0
         held += 1

@@ -1,4 +1,6 @@
-"""Partitions: parts compose in parallel, and no unit is in more parts than was said, whatever is done to them later."""
+"""Partitions: parts compose in parallel, and no unit is in more parts than was said,
+whatever is done to them later.
+"""
 
 import polars as pl
 import pytest
@@ -15,12 +17,20 @@ CERTAIN = 1e9
 
 
 def rows(units=40, seed=0):
-    regions = [(u, KEYS[(u * 7 + i * (1 + u % 3) + seed) % 4]) for u in range(units) for i in range(1 + u % 5)]
-    return pl.DataFrame(regions, schema={"id": pl.Int64, "region": pl.String}, orient="row").with_columns(x=1.0)
+    regions = [
+        (u, KEYS[(u * 7 + i * (1 + u % 3) + seed) % 4])
+        for u in range(units)
+        for i in range(1 + u % 5)
+    ]
+    return pl.DataFrame(
+        regions, schema={"id": pl.Int64, "region": pl.String}, orient="row"
+    ).with_columns(x=1.0)
 
 
 def parted(budget, table=None, groups=1, unit="id"):
-    return dp.protect(rows() if table is None else table, unit=unit, budget=budget).partition("region", KEYS, groups)
+    return dp.protect(rows() if table is None else table, unit=unit, budget=budget).partition(
+        "region", KEYS, groups
+    )
 
 
 def spent(frame, epsilon):
@@ -57,14 +67,22 @@ def test_the_dearest_part_is_charged_times_max_groups(ledger, groups):
 def test_epsilon_delta_and_rho_each_have_their_own_largest_part():
     parts = opened({}, "p", 3, "")
     total = Loss(0, 0, 0)
-    for key, loss in [("a", Loss(0, 1, 5)), ("b", Loss(0, 4, 2)), ("a", Loss(0, 1, 0)), ("b", Loss(0, 0, 4))]:
+    for key, loss in [
+        ("a", Loss(0, 1, 5)),
+        ("b", Loss(0, 4, 2)),
+        ("a", Loss(0, 1, 0)),
+        ("b", Loss(0, 0, 4)),
+    ]:
         added, parts = raised(parts, PartName("p", key), loss)
         total += added
     assert total == Loss(0, 12, 18)
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 50), st.integers(0, 50)), max_size=30), st.integers(1, 4))
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 50), st.integers(0, 50)), max_size=30),
+    st.integers(1, 4),
+)
 def test_what_is_charged_is_the_largest_sum_in_any_order(charges, groups):
     parts, total, sums = opened({}, "p", groups, ""), Loss(0, 0), {}
     for key, epsilon, delta in charges:
@@ -72,12 +90,17 @@ def test_what_is_charged_is_the_largest_sum_in_any_order(charges, groups):
         assert Loss(0, 0) <= added
         total += added
         sums[key] = sums.get(key, Loss(0, 0)) + Loss(epsilon, delta)
-    largest = [max((getattr(s, u) for s in sums.values()), default=0) for u in ("exact_epsilon", "exact_delta")]
+    largest = [
+        max((getattr(s, u) for s in sums.values()), default=0)
+        for u in ("exact_epsilon", "exact_delta")
+    ]
     assert total == Loss(groups * largest[0], groups * largest[1])
 
 
 def present(frame, units):
-    """Which units are in a frame, without noise to speak of: one release, by a copy of the identifier."""
+    """Which units are in a frame, without noise to speak of:
+    one release, by a copy of the identifier.
+    """
     frame = frame.with_columns(who=dp.col("id").cast("string"))
     grouped = frame.group_by("who", keys=[str(u) for u in range(units)], max_groups=1)
     return grouped.count_units().release(epsilon=CERTAIN).table["count_units"].to_list()
@@ -98,7 +121,9 @@ def test_no_unit_is_in_more_parts_than_was_said(ledger, groups):
 
 
 def test_what_is_done_to_a_part_later_moves_no_unit_to_another(ledger):
-    """The rows that a unit has in its chosen part are filtered away: it is then in none, not in its next one."""
+    """The rows that a unit has in its chosen part are filtered away:
+    it is then in none, not in its next one.
+    """
     budget = ledger.budget("visits", epsilon=1e14)
     table = pl.DataFrame({"id": [1, 1], "region": ["north", "south"], "x": [1.0, 2.0]})
     parts = parted(budget, table)
@@ -106,10 +131,18 @@ def test_what_is_done_to_a_part_later_moves_no_unit_to_another(ledger):
     assert sum(plain.values()) == 1
     (chosen,) = [k for k, n in plain.items() if n]
     value = {"north": 1.0, "south": 2.0}[chosen]
-    later = {k: parts[k].filter(dp.col("x") != value).count_units().release(epsilon=CERTAIN).value for k in plain}
+    later = {
+        k: parts[k].filter(dp.col("x") != value).count_units().release(epsilon=CERTAIN).value
+        for k in plain
+    }
     assert sum(later.values()) == 0
     rewritten = {
-        k: parts[k].with_columns(region=dp.lit("south")).count_units().release(epsilon=CERTAIN).value for k in plain
+        k: parts[k]
+        .with_columns(region=dp.lit("south"))
+        .count_units()
+        .release(epsilon=CERTAIN)
+        .value
+        for k in plain
     }
     assert rewritten == plain
 
@@ -121,7 +154,9 @@ def test_the_choice_of_one_partition_never_changes(ledger):
 
 
 def test_partitions_that_were_opened_apart_add_up_whatever_they_are_of(ledger):
-    """The rows of two tables with the same columns may be anybody's: only parts of one call are surely disjoint."""
+    """The rows of two tables with the same columns may be anybody's:
+    only parts of one call are surely disjoint.
+    """
     budget = ledger.budget("visits", epsilon=10)
     january = pl.DataFrame({"id": [1, 2, 3], "region": ["north", "north", "south"]})
     february = pl.DataFrame({"id": [1, 2, 3], "region": ["south", "south", "north"]})
@@ -193,7 +228,10 @@ REFUSED = [
     (lambda f: f.partition("x", [1.0]), errors.WrongType),
     (lambda f: f.partition("nope", KEYS), errors.UnknownColumn),
     (lambda f: f.partition("id", [1, 2]), errors.UnsupportedOperation),
-    (lambda f: f.partition("region", KEYS)["north"].partition("region", KEYS), errors.UnsupportedOperation),
+    (
+        lambda f: f.partition("region", KEYS)["north"].partition("region", KEYS),
+        errors.UnsupportedOperation,
+    ),
 ]
 
 
@@ -207,7 +245,9 @@ def test_what_cannot_be_parted_is_refused(call, error):
 
 def test_replace_and_batches_of_distributions_are_refused():
     with pytest.raises(errors.UnsupportedOperation, match="replace"):
-        dp.protect(rows(), unit="id", budget=dp.Budget(epsilon=1), neighbors="replace").partition("region", KEYS)
+        dp.protect(rows(), unit="id", budget=dp.Budget(epsilon=1), neighbors="replace").partition(
+            "region", KEYS
+        )
     with pytest.raises(errors.UnsupportedOperation, match="pld"):
         parted(dp.Budget(epsilon=1, delta=1e-5, accountant="pld"))
     with pytest.raises(errors.BudgetRequired):
@@ -218,11 +258,15 @@ def test_an_allowance_is_told_that_the_whole_budget_can_be_partitioned():
     budget = dp.Budget(epsilon=2)
     rows = pl.DataFrame({"u": [1, 2], "region": ["north", "south"]})
     frame = dp.protect(rows, unit="u", budget=budget.allocate(nights=2, epsilon=1))
-    with pytest.raises(errors.UnsupportedOperation, match="an Allowance cannot count parts in parallel") as refused:
+    with pytest.raises(
+        errors.UnsupportedOperation, match="an Allowance cannot count parts in parallel"
+    ) as refused:
         frame.partition("region", keys=["north", "south"])
     assert "budget=budget).partition('region', keys=[...])" in str(refused.value)
     assert "group_by('region'" in str(refused.value)
-    assert set(dp.protect(rows, unit="u", budget=budget).partition("region", keys=["north", "south"])) == {
+    assert set(
+        dp.protect(rows, unit="u", budget=budget).partition("region", keys=["north", "south"])
+    ) == {
         "north",
         "south",
     }

@@ -1,4 +1,6 @@
-"""Batches paid from a privacy loss distribution, held against dp-accounting used directly and against closed forms."""
+"""Batches paid from a privacy loss distribution, held against dp-accounting used
+directly and against closed forms.
+"""
 
 import math
 from fractions import Fraction
@@ -20,10 +22,15 @@ def framed(budget, relation="add-remove"):
 QUERIES = {
     "one count": lambda f: [f.count_units()],
     "twenty counts": lambda f: [f.count_units()] * 20,
-    "sums and counts": lambda f: [f.sum("x", bounds=(-3, 7), max_rows=2), f.count_units(), f.count(max_rows=5)] * 3,
+    "sums and counts": lambda f: (
+        [f.sum("x", bounds=(-3, 7), max_rows=2), f.count_units(), f.count(max_rows=5)] * 3
+    ),
     "groups": lambda f: [f.group_by("city", keys=["a", "b"], max_groups=2).count_units()] * 4,
     "means": lambda f: [f.mean("x", bounds=(0, 5), max_rows=1)] * 5,
-    "found keys": lambda f: [f.group_by("city", max_groups=2).count_units(), *[f.count_units()] * 7],
+    "found keys": lambda f: [
+        f.group_by("city", max_groups=2).count_units(),
+        *[f.count_units()] * 7,
+    ],
     "keys alone": lambda f: [f.group_by("city", max_groups=2).keys(), *[f.count_units()] * 7],
 }
 
@@ -36,7 +43,8 @@ def parts(batch):
             bound, scale = d.allotment.total.sensitivity, Fraction(d.scale)
             if d.label == "laplace":
                 laplace.append(bound.exact_l1 / scale)
-            elif d.label == "paired_laplace":  # both are one mechanism, of twice l1 at twice the scale
+            # both are one mechanism, of twice l1 at twice the scale
+            elif d.label == "paired_laplace":
                 l1 = d.mechanism.joint or bound.exact_l1
                 laplace += [l1 / scale] if d.allotment.beside is not None else []
             elif d.label == "joint_laplace":  # paid for with the pair
@@ -55,11 +63,15 @@ def composed_delta(laplace, pure, epsilon, *, step):
     whole = privacy_loss_distribution.identity(value_discretization_interval=step)
     for size in laplace:
         whole = whole.compose(
-            privacy_loss_distribution.from_laplace_mechanism(float(1 / size), value_discretization_interval=step)
+            privacy_loss_distribution.from_laplace_mechanism(
+                float(1 / size), value_discretization_interval=step
+            )
         )
     for size in pure:
         worst = common.DifferentialPrivacyParameters(float(size), 0.0)
-        one = privacy_loss_distribution.from_privacy_parameters(worst, value_discretization_interval=step)
+        one = privacy_loss_distribution.from_privacy_parameters(
+            worst, value_discretization_interval=step
+        )
         whole = whole.compose(one)
     return whole.get_delta_for_epsilon(epsilon)
 
@@ -71,30 +83,46 @@ LONG = pytest.mark.long
 @pytest.mark.parametrize("relation", ["add-remove", pytest.param("replace", marks=LONG)])
 @pytest.mark.parametrize("kind", QUERIES)
 @pytest.mark.parametrize(
-    ("epsilon", "delta"), [(1, 1e-6), pytest.param(0.2, 1e-4, marks=LONG), pytest.param(4, 1e-8, marks=LONG)]
+    ("epsilon", "delta"),
+    [(1, 1e-6), pytest.param(0.2, 1e-4, marks=LONG), pytest.param(4, 1e-8, marks=LONG)],
 )
 def test_a_batch_costs_what_its_noise_costs_together(kind, relation, epsilon, delta):
-    """On a finer grid the δ is at most the claim; with parts a thousandth larger it would be more, where δ is used."""
+    """On a finer grid the δ is at most the claim; with parts a thousandth larger it
+    would be more, where δ is used.
+    """
     budget = dp.Budget(epsilon=epsilon, delta=delta, accountant="pld")
-    batch = budget.plan(QUERIES[kind](framed(budget, relation)), epsilon=epsilon, delta=delta, noise="laplace")
+    batch = budget.plan(
+        QUERIES[kind](framed(budget, relation)), epsilon=epsilon, delta=delta, noise="laplace"
+    )
     assert batch.cost <= budget.limit
     laplace, pure = parts(batch)
     for_keys = delta / 2 if any(plan.threshold is not None for plan in batch._plans) else 0.0
     allowed = batch.cost.delta - for_keys
     step = 5e-5 * max(1, epsilon)
-    if sum(laplace) + sum(pure) > epsilon:  # otherwise there is no δ to use up, by basic composition
+    # otherwise there is no δ to use up, by basic composition
+    if sum(laplace) + sum(pure) > epsilon:
         assert composed_delta(laplace, pure, epsilon, step=step) <= allowed * (1 + 1e-9)
     larger = Fraction(1003, 1000)
-    assert composed_delta([p * larger for p in laplace], [p * larger for p in pure], epsilon, step=step) > allowed
-    assert sum(laplace) + sum(pure) >= Fraction(epsilon) * Fraction(999_999, 1_000_000)  # never worse than the sum
+    assert (
+        composed_delta(
+            [p * larger for p in laplace], [p * larger for p in pure], epsilon, step=step
+        )
+        > allowed
+    )
+    # never worse than the sum
+    assert sum(laplace) + sum(pure) >= Fraction(epsilon) * Fraction(999_999, 1_000_000)
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-6), (2, 1e-9)])
 def test_one_laplace_noise_has_its_closed_form(epsilon, delta):
-    """δ(ε) = 1 - exp((ε - ε0)/2) for Laplace noise of ε0: Balle, Barthe, Gaboardi 2018, arXiv:1807.01647, Theorem 3."""
+    """δ(ε) = 1 - exp((ε - ε0)/2) for Laplace noise of ε0:
+    Balle, Barthe, Gaboardi 2018, arXiv:1807.01647, Theorem 3.
+    """
     budget = dp.Budget(epsilon=epsilon, delta=delta, accountant="pld")
-    batch = budget.plan([framed(budget).count_units()], epsilon=epsilon, delta=delta, noise="laplace")
+    batch = budget.plan(
+        [framed(budget).count_units()], epsilon=epsilon, delta=delta, noise="laplace"
+    )
     ((size,), _) = parts(batch)
     exact = -math.expm1((epsilon - float(size)) / 2)
     assert exact <= delta

@@ -8,7 +8,9 @@ from polars.io.plugins import register_io_source
 
 import dpframe as dp
 
-ROWS = pl.DataFrame({"id": [1, 1, 2, 3], "g": ["a", "b", "a", "a"], "x": [1.0, 2.0, 3.0, None], "y": [1, 2, 3, 4]})
+ROWS = pl.DataFrame(
+    {"id": [1, 1, 2, 3], "g": ["a", "b", "a", "a"], "x": [1.0, 2.0, 3.0, None], "y": [1, 2, 3, 4]}
+)
 ASKED = {
     "n": dp.count(),
     "mean_x": dp.mean("x"),
@@ -39,10 +41,15 @@ def protect(table, unit="id"):
 
 
 @pytest.mark.parametrize("keys", [["a", "b"], None])
-@pytest.mark.filterwarnings("ignore:The released table is empty")  # too few units: it is about what is read
+# too few units: it is about what is read
+@pytest.mark.filterwarnings("ignore:The released table is empty")
 def test_count_mean_std_and_median_of_two_columns_by_group(source, keys):
     table, reads = source
-    asked = protect(table).group_by("g", keys=keys, max_groups=2, max_rows_per_group=2, max_rows=3).agg(**ASKED)
+    asked = (
+        protect(table)
+        .group_by("g", keys=keys, max_groups=2, max_rows_per_group=2, max_rows=3)
+        .agg(**ASKED)
+    )
     asked.explain(), asked.sensitivity, asked.accuracy(epsilon=1, delta=1e-6)
     assert reads == []
     asked.release(epsilon=1, delta=1e-6).accuracy()

@@ -12,12 +12,16 @@ from dpframe import dpframe_check, errors, testing
 from dpframe.noise import bits
 from dpframe.release import run
 
-ROWS = pl.DataFrame({"user": [1, 1, 2, 3], "city": ["Bonn", "Kiel", "Bonn", "Bonn"], "spend": [3.0, 4.0, 5.0, 8.0]})
+ROWS = pl.DataFrame(
+    {"user": [1, 1, 2, 3], "city": ["Bonn", "Kiel", "Bonn", "Bonn"], "spend": [3.0, 4.0, 5.0, 8.0]}
+)
 
 
 def visits(budget, epsilon=0.5, **options):
     people = dp.protect(ROWS, unit="user", budget=budget, max_rows=2)
-    return people.group_by("city", keys=["Bonn", "Kiel"]).count().release(epsilon=epsilon, **options)
+    return (
+        people.group_by("city", keys=["Bonn", "Kiel"]).count().release(epsilon=epsilon, **options)
+    )
 
 
 def test_a_seed_is_a_noise():
@@ -33,7 +37,9 @@ def test_a_seed_is_a_noise():
 
 
 def test_blocks_in_threads_that_overlap_leave_nothing_behind():
-    """The salts of partitions too are fixed inside of a block alone, in its own thread: a real ledger has others."""
+    """The salts of partitions too are fixed inside of a block alone, in its own
+    thread: a real ledger has others.
+    """
 
     def salt_of(budget):
         return budget.partition({"of": "rows"}, 2)[1]
@@ -63,7 +69,9 @@ def test_blocks_in_threads_that_overlap_leave_nothing_behind():
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def where(request, tmp_path):
-    return tmp_path / "a.sqlite" if request.param == "sqlite" else request.getfixturevalue("postgres")
+    return (
+        tmp_path / "a.sqlite" if request.param == "sqlite" else request.getfixturevalue("postgres")
+    )
 
 
 WAYS = {
@@ -76,7 +84,9 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_real_ledger_never_pays_under_fixed_noise(where, way):
-    """Whatever replaces the noise, and whatever is asked of the budget: nothing is charged, stored or shown."""
+    """Whatever replaces the noise, and whatever is asked of the budget:
+    nothing is charged, stored or shown.
+    """
     ledger = dp.Ledger(where)
     budget = ledger.budget("visits", epsilon=5)
     kept = visits(budget, name="kept")
@@ -87,7 +97,9 @@ def test_a_real_ledger_never_pays_under_fixed_noise(where, way):
         lambda: visits(budget, name="new"),
         lambda: budget.allocate(nights=2, epsilon=1),
         lambda: visits(budget.for_spender("Ada")),
-        lambda: budget.plan([dp.protect(ROWS, unit="user", budget=budget).count(max_rows=2)], epsilon=0.1).release(),
+        lambda: budget.plan(
+            [dp.protect(ROWS, unit="user", budget=budget).count(max_rows=2)], epsilon=0.1
+        ).release(),
     )
     for ask in asks:
         with WAYS[way](), pytest.raises(errors.UnsupportedOperation, match="real ledger"):
@@ -147,7 +159,9 @@ def test_a_copy_of_a_test_ledger_is_one(tmp_path):
     tests = testing.ledger(tmp_path / "a.sqlite")
     tests.budget("visits", epsilon=5)
     tests.backup(tmp_path / "b.sqlite")
-    assert dp.Ledger.restore(tmp_path / "b.sqlite", tmp_path / "c.sqlite", by="Ada", why="?", lost="none").is_test
+    assert dp.Ledger.restore(
+        tmp_path / "b.sqlite", tmp_path / "c.sqlite", by="Ada", why="?", lost="none"
+    ).is_test
 
 
 def test_a_release_says_that_its_noise_was_fixed(tmp_path):
@@ -188,7 +202,13 @@ def test_no_certificate_of_fixed_noise_is_proved():
 
 
 PEOPLE = pl.DataFrame(
-    {"user": [*range(40)], "x": [*range(40)], "y": [1, 3] * 20, "city": ["Bonn", "Ulm"] * 20, "shop": ["a", "b"] * 20}
+    {
+        "user": [*range(40)],
+        "x": [*range(40)],
+        "y": [1, 3] * 20,
+        "city": ["Bonn", "Ulm"] * 20,
+        "shop": ["a", "b"] * 20,
+    }
 )
 KEYS = {"city": ["Bonn", "Ulm"], "shop": ["a", "b"]}
 
@@ -203,10 +223,16 @@ def every_kind(budget):
     yield "found keys", people.group_by("city").count().release(**price)
     yield (
         "keys in rounds",
-        dp.protect(PEOPLE, unit="user", budget=budget).group_by("city").keys().release(epsilon=5, delta=1e-2),
+        dp.protect(PEOPLE, unit="user", budget=budget)
+        .group_by("city")
+        .keys()
+        .release(epsilon=5, delta=1e-2),
     )
     yield "chosen bounds", cities.agg(s=dp.sum("x", bounds=dp.Auto())).release(**price)
-    yield "regression", people.ols(y="x", x=["y"], bounds={"x": (0, 40), "y": (0, 3)}).release(**price)
+    yield (
+        "regression",
+        people.ols(y="x", x=["y"], bounds={"x": (0, 40), "y": (0, 3)}).release(**price),
+    )
     marginals = people.marginals(["city", "shop"], keys=KEYS).release(**price)
     yield "marginals", marginals
     yield "a table of marginals", marginals["city", "shop"]
@@ -218,7 +244,9 @@ def every_kind(budget):
     yield "shares", cities.count().release(**price).share()
     yield "rounded", cities.count().release(**price).round(5)
     queries = [people.count(), people.agg(s=dp.sum("x", bounds=(0, 40)))]
-    yield from zip(("first of a batch", "second"), budget.plan(queries, **price).release(), strict=True)
+    yield from zip(
+        ("first of a batch", "second"), budget.plan(queries, **price).release(), strict=True
+    )
     series = budget.series("nights", "1d", 4, epsilon=1, unit_periods=1)
     yield "a night", series.add(people.count(), "2026-01-01")
     yield "the series", series.table()
@@ -230,14 +258,20 @@ def said_by(out):
     """What an answer shows of itself; what is computed from a release shows no HTML of its own."""
     page = [out._repr_html_()] if hasattr(out, "_repr_html_") else []
     report = [out.report()] if hasattr(out, "report") else []
-    return [repr(out), *page, *(words for one in report for words in (str(one), one.to_html(), one.to_json()))]
+    return [
+        repr(out),
+        *page,
+        *(words for one in report for words in (str(one), one.to_html(), one.to_json())),
+    ]
 
 
 def test_every_kind_of_release_says_that_its_noise_was_fixed():
     with testing.fixed_noise(7):
         made = dict(every_kind(dp.Budget(epsilon=100, delta=0.1)))
     for kind, out in made.items():
-        assert ["protects nobody" in words for words in said_by(out)] == [True] * len(said_by(out)), kind
+        assert ["protects nobody" in words for words in said_by(out)] == [True] * len(
+            said_by(out)
+        ), kind
         if hasattr(out, "certificate") and getattr(out, "_certified", True):
             assert out.certificate()["test"] == "the noise was fixed", kind
 

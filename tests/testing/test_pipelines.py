@@ -9,7 +9,9 @@ import pytest
 import dpframe as dp
 from dpframe import errors, testing
 
-REAL = pl.DataFrame({"user": [1], "city": ["Bonn"], "spend": [0.5], "age": [3], "day": [dt.date(2026, 1, 1)]})
+REAL = pl.DataFrame(
+    {"user": [1], "city": ["Bonn"], "spend": [0.5], "age": [3], "day": [dt.date(2026, 1, 1)]}
+)
 MADE_UP = pl.DataFrame(
     {
         "user": [1, 2, 3, 4, 5, 5],
@@ -42,7 +44,10 @@ QUESTIONS = {
     "mean": (lambda f: f.mean("age", bounds=(0, 100)), [[334 / 6]]),
     "median": (lambda f: f.filter(dp.col("age") < 60).median("spend", bounds=(0, 100)), [[20.0]]),
     "counts": (lambda f: listed(f).count(), [["Bonn", 4], ["Kiel", 2]]),
-    "medians": (lambda f: listed(f.filter(dp.col("user") < 5)).median("age", bounds=(0, 100)), MEDIANS),
+    "medians": (
+        lambda f: listed(f.filter(dp.col("user") < 5)).median("age", bounds=(0, 100)),
+        MEDIANS,
+    ),
     "found": (lambda f: f.group_by("city").count(), [["Bonn", 4], ["Kiel", 2]]),
     "filtered": (lambda f: f.filter(dp.col("age") > 50).count(), [[4]]),
     "top": (lambda f: f.top_k("city", k=1, keys=["Bonn", "Kiel", "Ulm"]), [[1, "Bonn"]]),
@@ -57,7 +62,9 @@ def test_answers_are_exact(people, name):
         rows = testing.exact(ask(people), table).to_polars().rows()
         assert len(rows) == len(expected)
         for row, cells in zip(rows, expected, strict=True):
-            texts, numbers = ([cell for cell in cells if isinstance(cell, str) is kind] for kind in (True, False))
+            texts, numbers = (
+                [cell for cell in cells if isinstance(cell, str) is kind] for kind in (True, False)
+            )
             assert [cell for cell in row if isinstance(cell, str)] == texts
             assert [cell for cell in row if not isinstance(cell, str)] == pytest.approx(
                 numbers, abs=100 / 1023 if "median" in name else 1e-6
@@ -69,11 +76,15 @@ def test_an_exact_answer_says_that_it_protects_nobody(people):
 
 
 def test_an_exact_answer_is_under_a_policy_and_not_under_its_caps(tmp_path):
-    """No price of a test is that of an answer on real rows: neither its release, nor its month, nor its spender."""
+    """No price of a test is that of an answer on real rows:
+    neither its release, nor its month, nor its spender.
+    """
     cap = "{epsilon = 0.5, delta = 0}"
     caps = "".join(f"{name} = {cap}\n" for name in ("release", "spender", "month"))
     (tmp_path / "p.toml").write_text(f'unit = "user"\nmax_rows = 1\n[caps]\n{caps}')
-    frame = dp.protect(REAL, policy=tmp_path / "p.toml", budget=dp.Budget(epsilon=1.0), data="people")
+    frame = dp.protect(
+        REAL, policy=tmp_path / "p.toml", budget=dp.Budget(epsilon=1.0), data="people"
+    )
     assert testing.exact(frame.filter(dp.col("age") > 0).count(), MADE_UP).value == 5
     with pytest.raises(errors.PolicyExceeded):
         frame.count().release(epsilon=0.6)
@@ -96,7 +107,9 @@ def test_exact_agrees_with_the_totals(people, name):
         )
         if name in ("counts", "found"):
             out = testing.exact(QUESTIONS[name][0](people), table).to_polars()
-            counted = table.group_by("city").len().filter(pl.col("city").is_in(out["city"].implode()))
+            counted = (
+                table.group_by("city").len().filter(pl.col("city").is_in(out["city"].implode()))
+            )
             assert {row for row in out.rows() if row[1]} == set(counted.rows())
             assert name == "counts" or out["city"].n_unique() == table["city"].n_unique()
         if name == "sum":
@@ -122,7 +135,11 @@ def test_what_is_no_question_is_refused(people):
 
 def pipeline(table):
     frame = dp.protect(table, unit="user", budget=testing.budget(), max_rows=2, max_groups=2)
-    return listed(frame).agg(n=dp.count(), spend=dp.mean("spend", bounds=(0, 100))).release(epsilon=1.0)
+    return (
+        listed(frame)
+        .agg(n=dp.count(), spend=dp.mean("spend", bounds=(0, 100)))
+        .release(epsilon=1.0)
+    )
 
 
 def test_a_pipeline_is_the_same_on_engines():
@@ -167,7 +184,9 @@ def test_golden_outputs(tmp_path, monkeypatch, dp_noise):
 
 
 def test_the_fixtures(dp_budget, dp_ledger, dp_noise):
-    frame = dp.protect(MADE_UP, unit="user", budget=dp_ledger.budget("visits", epsilon=1), max_rows=2)
+    frame = dp.protect(
+        MADE_UP, unit="user", budget=dp_ledger.budget("visits", epsilon=1), max_rows=2
+    )
     drawn = dp_noise.drawn
     frame.count().release(epsilon=0.5)
     assert dp_noise.drawn > drawn

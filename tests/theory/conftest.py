@@ -1,4 +1,6 @@
-"""Random datasets and neighbours, and the question whether a transformation kept its promise on them."""
+"""Random datasets and neighbours, and the question whether a
+transformation kept its promise on them.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def values(rng: np.random.Generator, atom: t.AtomDomain, count: int) -> list[Any
     ends = rng.choice(3, count)
     drawn = [low if e == 0 else high if e == 1 else v for e, v in zip(ends, inner, strict=True)]
     if atom.nan:
-        drawn = [float("nan") if u < 0.2 else v for u, v in zip(rng.random(count), drawn, strict=True)]
+        drawn = [
+            float("nan") if u < 0.2 else v for u, v in zip(rng.random(count), drawn, strict=True)
+        ]
     return [float(v) for v in drawn] if kind == "f" else drawn
 
 
@@ -65,7 +69,9 @@ def _kept(transformation: t.Transformation, left: Any, right: Any) -> tuple[Any,
 
 
 def _holds(transformation: t.Transformation, rng: np.random.Generator, rounds: int = 150) -> bool:
-    """Run random neighbours at distances up to 4 and compare; the outputs must be members of the output domain."""
+    """Run random neighbours at distances up to 4 and compare;
+    the outputs must be members of the output domain.
+    """
     for i in range(rounds):
         left, right = pair(rng, transformation.input_domain, transformation.input_metric, i % 5)
         measured, promised = _kept(transformation, left, right)

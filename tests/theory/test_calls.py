@@ -134,7 +134,8 @@ def test_the_type_of_the_bounds():
 
 
 @pytest.mark.parametrize(
-    ("make", "metric", "loss"), [(t.laplace, t.L1Distance(), 1.0), (t.gaussian, t.L2Distance(), 2.0)]
+    ("make", "metric", "loss"),
+    [(t.laplace, t.L1Distance(), 1.0), (t.gaussian, t.L2Distance(), 2.0)],
 )
 def test_counts_by_public_keys_are_noised(make, metric, loss):
     records = t.VectorDomain(t.AtomDomain(str)), t.SymmetricDistance()
@@ -149,7 +150,10 @@ def test_counts_by_public_keys_are_noised(make, metric, loss):
 
 
 def test_keys_that_can_be_listed_need_not_be():
-    for atom, keys in ((t.AtomDomain(bool), [False, True]), (t.AtomDomain(bounds=(2, 4)), [2, 3, 4])):
+    for atom, keys in (
+        (t.AtomDomain(bool), [False, True]),
+        (t.AtomDomain(bounds=(2, 4)), [2, 3, 4]),
+    ):
         counts = t.count_by(t.VectorDomain(atom), t.ChangeOneDistance(), t.L1Distance())
         noisy = counts >> t.laplace(*counts.output_space, scale=2.0)
         assert noisy.map(1) == 1.0
@@ -157,7 +161,12 @@ def test_keys_that_can_be_listed_need_not_be():
 
 
 def test_private_keys_are_not_noised_alone():
-    for atom in (t.AtomDomain(str), t.AtomDomain(int), t.AtomDomain(bounds=(0, 2**40)), t.AtomDomain(bounds=(0.0, 1))):
+    for atom in (
+        t.AtomDomain(str),
+        t.AtomDomain(int),
+        t.AtomDomain(bounds=(0, 2**40)),
+        t.AtomDomain(bounds=(0.0, 1)),
+    ):
         counts = t.count_by(t.VectorDomain(atom), t.SymmetricDistance(), t.L1Distance())
         with pytest.raises(errors.DomainMismatch, match=r"keys=\[") as refusal:
             t.laplace(*counts.output_space, scale=1.0)
@@ -169,7 +178,10 @@ def test_private_keys_are_not_noised_alone():
 
 def test_public_keys_by_brute_force():
     for metric in (t.L1Distance(), t.L2Distance(), t.LinfDistance(), t.L01InfDistance()):
-        for relation, dataset in (("add-remove", t.SymmetricDistance()), ("replace", t.ChangeOneDistance())):
+        for relation, dataset in (
+            ("add-remove", t.SymmetricDistance()),
+            ("replace", t.ChangeOneDistance()),
+        ):
             counts = t.count_by(t.VectorDomain(t.AtomDomain(str)), dataset, metric, keys=["a", "b"])
             for distance in (1, 2):
                 truth = t.empirical_sensitivity(

@@ -1,4 +1,6 @@
-"""The framework's chain of a certificate costs what the tracker charged, for every question that the tests know."""
+"""The framework's chain of a certificate costs what the tracker charged, for
+every question that the tests know.
+"""
 
 import copy
 import json
@@ -38,7 +40,8 @@ def certificates(monkeypatch, name, relation, price):
         walk._release(walk.CELLS[name](cell))
     except DpFrameError:
         assert not made
-    filed = [out for out in made if out._record.filed.certificate is not None]  # others say how an answer is shown
+    # others say how an answer is shown
+    filed = [out for out in made if out._record.filed.certificate is not None]
     assert bool(filed) == bool(made)
     return [json.loads(json.dumps(out.certificate())) for out in filed]
 
@@ -51,7 +54,12 @@ def pair(loss):
     return loss if isinstance(loss, tuple) else (loss, 0)
 
 
-CASES = [(name, relation, price) for name in walk.CELLS for relation in ("add-remove", "replace") for price in PRICES]
+CASES = [
+    (name, relation, price)
+    for name in walk.CELLS
+    for relation in ("add-remove", "replace")
+    for price in PRICES
+]
 
 
 @pytest.mark.one_in(43)
@@ -69,12 +77,28 @@ def test_the_chain_costs_what_was_charged(monkeypatch, case):
         chain = _Steps(certificate)
         for total in certificate["totals"]:
             bound = chain.sensitivity(total["id"])
-            derived = {"l0": bound.l0, "l1": bound.exact_l1, "l2_squared": bound.l2_squared, "linf": bound.exact_linf}
+            derived = {
+                "l0": bound.l0,
+                "l1": bound.exact_l1,
+                "l2_squared": bound.l2_squared,
+                "linf": bound.exact_linf,
+            }
             for name, claim in total["sensitivity"].items():
-                assert derived[name] == (claim if name == "l0" else number(claim)), (total["kind"], name)
+                assert derived[name] == (claim if name == "l0" else number(claim)), (
+                    total["kind"],
+                    name,
+                )
 
 
-GROUPS = ("groups: mean", "groups: quantile", "groups: count_units", "keys: enum", "elliptic", "k norm", "tables: sums")
+GROUPS = (
+    "groups: mean",
+    "groups: quantile",
+    "groups: count_units",
+    "keys: enum",
+    "elliptic",
+    "k norm",
+    "tables: sums",
+)
 
 
 @pytest.mark.parametrize("name", GROUPS)
@@ -92,7 +116,8 @@ def test_a_larger_limit_or_less_noise_costs_more(monkeypatch, name):
                     one["cells"] = None if one["cells"] is None else 9 * one["cells"]
             try:
                 now = pair(t.from_certificate(changed).map(1))
-            except errors.InvalidArgument:  # refused, as a row may weigh less than 1 under these limits
+            # refused, as a row may weigh less than 1 under these limits
+            except errors.InvalidArgument:
                 continue
             assert now >= (before, slack)
     for place, mechanism in enumerate(certificate["mechanisms"]):
@@ -106,7 +131,9 @@ def test_a_larger_limit_or_less_noise_costs_more(monkeypatch, name):
 @pytest.mark.parametrize("price", PRICES)
 @pytest.mark.parametrize("rank", [0, 0.25, 0.5, 1])
 def test_a_choice_costs_all_of_its_price(rank, price, relation):
-    """The scores of the claim are those that are chosen by: what public rows add to a row's change is in it."""
+    """The scores of the claim are those that are chosen by:
+    what public rows add to a row's change is in it.
+    """
     limit, paid = PRICES[price]
     frame = dp.protect(TABLE, unit="u", budget=dp.Budget(**limit), neighbors=relation)
     asked = frame.group_by("city", keys=["Bonn", "Celle"], max_groups=2, max_rows_per_group=3)
@@ -126,7 +153,9 @@ def test_it_has_no_rows():
         chain.function([(1,)])
 
 
-@pytest.mark.parametrize("made", [{}, {"relation": "replace"}, [], None, {"relation": "replace", "totals": [{}]}])
+@pytest.mark.parametrize(
+    "made", [{}, {"relation": "replace"}, [], None, {"relation": "replace", "totals": [{}]}]
+)
 def test_what_is_no_certificate(made):
     with pytest.raises(errors.InvalidArgument, match="no certificate"):
         t.from_certificate(made)

@@ -37,7 +37,12 @@ def test_chain_is_associative():
 
 def test_nothing_is_rounded_between_the_parts():
     # √2·3 in the middle of a chain: the ρ at its end is exactly 9.
-    cells = t.histogram(t.VectorDomain(t.AtomDomain(str)), t.ChangeOneDistance(), ["a"], output_metric=t.L2Distance())
+    cells = t.histogram(
+        t.VectorDomain(t.AtomDomain(str)),
+        t.ChangeOneDistance(),
+        ["a"],
+        output_metric=t.L2Distance(),
+    )
     assert (cells >> t.gaussian(*cells.output_space, scale=1)).map(3) == 9.0
     # Thirds: 1/3 of 3 is 1, not the next float up.
     third = t.mean(t.VectorDomain(t.AtomDomain(float, bounds=(0, 1)), 3), t.ChangeOneDistance())
@@ -53,14 +58,21 @@ def test_nothing_is_rounded_between_the_parts():
             t.clamp(*INTS, bounds=(0, 12)),
             t.sum(t.VectorDomain(t.AtomDomain(int, bounds=(0, 10))), t.SymmetricDistance()),
         ),
-        (t.clamp(*INTS, bounds=(0, 12)), t.clamp(t.VectorDomain(t.AtomDomain(int), 5), t.SymmetricDistance(), (0, 9))),
+        (
+            t.clamp(*INTS, bounds=(0, 12)),
+            t.clamp(t.VectorDomain(t.AtomDomain(int), 5), t.SymmetricDistance(), (0, 9)),
+        ),
         (
             t.count_by(*INTS),
-            t.laplace_threshold(t.MapDomain(t.AtomDomain(str), t.AtomDomain(int)), t.L01InfDistance(), 1, 9),
+            t.laplace_threshold(
+                t.MapDomain(t.AtomDomain(str), t.AtomDomain(int)), t.L01InfDistance(), 1, 9
+            ),
         ),
         (
             t.count_by(t.VectorDomain(t.AtomDomain(str)), t.SymmetricDistance()),
-            t.laplace_threshold(t.MapDomain(t.AtomDomain(str), t.AtomDomain(float)), t.L01InfDistance(), 1, 9),
+            t.laplace_threshold(
+                t.MapDomain(t.AtomDomain(str), t.AtomDomain(float)), t.L01InfDistance(), 1, 9
+            ),
         ),
     ],
 )
@@ -74,7 +86,9 @@ def test_domain_mismatch_shows_both_sides(left, right):
 def test_metric_mismatch_shows_both_sides():
     clamp = t.clamp(*INTS, bounds=(0, 12))
     changes = t.sum(clamp.output_domain, t.ChangeOneDistance())
-    with pytest.raises(errors.MetricMismatch, match=r"SymmetricDistance\(\).*ChangeOneDistance\(\)"):
+    with pytest.raises(
+        errors.MetricMismatch, match=r"SymmetricDistance\(\).*ChangeOneDistance\(\)"
+    ):
         clamp >> changes
     cells = t.histogram(t.VectorDomain(t.AtomDomain(str)), t.SymmetricDistance(), ["a"])
     with pytest.raises(errors.MetricMismatch, match=r"L1Distance\(\).*L2Distance\(\)"):
@@ -94,7 +108,8 @@ def test_postprocessing_is_free():
     positive = noisy >> (lambda v: max(v, 0))
     assert positive.map(1) == noisy.map(1)
     assert positive([1]) >= 0
-    # The function of a transformation may follow as well, and a chain of two measurements is explained.
+    # The function of a transformation may follow as well, and a chain of two measurements is
+    # explained.
     assert (noisy >> t.clamp(*INTS, bounds=(0, 1)).function.__call__).map(1) == 0.48
     with pytest.raises(errors.InvalidArgument, match="compose"):
         noisy >> noisy
@@ -152,14 +167,19 @@ def test_zero_distance_costs_nothing():
     assert t.laplace(t.AtomDomain(float), t.AbsoluteDistance(), 1, granularity=0.5).map(0) == 0
     assert t.gaussian(t.AtomDomain(float), t.AbsoluteDistance(), 1).map(0) == 0
     space = t.MapDomain(t.AtomDomain(str), t.AtomDomain(float))
-    assert t.laplace_threshold(space, t.L01InfDistance(), 1, 10, granularity=1).map((0, 0, 0)) == (0, 0)
+    assert t.laplace_threshold(space, t.L01InfDistance(), 1, 10, granularity=1).map((0, 0, 0)) == (
+        0,
+        0,
+    )
 
 
 def test_a_transformation_of_ones_own():
     double = t.Transformation(*INTS, *INTS, lambda x: [*x, *x], lambda d_in: 2 * d_in)
     assert double([1, 2]) == [1, 2, 1, 2]
     assert double.map(3) == 6
-    noisy = t.Measurement(*INTS, t.Approximate(t.MaxDivergence()), len, lambda d_in: (d_in * 0.1, 1e-6))
+    noisy = t.Measurement(
+        *INTS, t.Approximate(t.MaxDivergence()), len, lambda d_in: (d_in * 0.1, 1e-6)
+    )
     assert noisy.map(3) == (0.30000000000000004, 1e-6)
     assert (double >> noisy).map(1) == (0.2, 1e-6)
     assert noisy.check(1, (0.1, 1e-6))
@@ -177,7 +197,11 @@ def test_a_transformation_of_ones_own():
 
 def test_reprs_say_what_goes_in_and_out():
     assert repr(clamped_sum()) == (
-        "Transformation(VectorDomain(AtomDomain(int)), SymmetricDistance() → AtomDomain(int), AbsoluteDistance())"
+        "Transformation(VectorDomain(AtomDomain(int)), SymmetricDistance() → AtomDomain(int), "
+        "AbsoluteDistance())"
     )
     noisy = clamped_sum() >> t.laplace(t.AtomDomain(int), t.AbsoluteDistance(), 1)
-    assert repr(noisy) == "Measurement(VectorDomain(AtomDomain(int)), SymmetricDistance() → MaxDivergence())"
+    assert (
+        repr(noisy)
+        == "Measurement(VectorDomain(AtomDomain(int)), SymmetricDistance() → MaxDivergence())"
+    )

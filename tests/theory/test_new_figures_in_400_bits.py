@@ -1,4 +1,6 @@
-"""Figures of the newer maps against arithmetic at 400 bits: never below the truth, and hardly above it."""
+"""Figures of the newer maps against arithmetic at 400 bits:
+never below the truth, and hardly above it.
+"""
 
 from fractions import Fraction
 
@@ -18,7 +20,9 @@ def exact(x):
 
 
 def holds(claim, truth, above=1e-13):
-    """Whether a claimed float is at least the truth, and above it by no more than this part of it."""
+    """Whether a claimed float is at least the truth, and above it
+    by no more than this part of it.
+    """
     reached = exact(limit(claim, "claim"))
     return bool(reached >= truth) and bool(reached <= truth * (1 + arb(above)))
 

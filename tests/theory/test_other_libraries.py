@@ -1,7 +1,9 @@
-"""What the tests of other libraries ask, as one table: figures, neighbours and refusals that must be met here too.
+"""What the tests of other libraries ask, as one table:
+figures, neighbours and refusals that must be met here too.
 
-Figures are those that OpenDP 0.14 and dp_accounting 0.6 print for the same mechanism (`rel` says how near), or exact
-facts. A figure of theirs that ours must not exceed, or not fall below, says so by its comparison.
+Figures are those that OpenDP 0.14 and dp_accounting 0.6 print for the same mechanism (`rel` says
+how near), or exact facts. A figure of theirs that ours must not exceed, or not fall below, says so
+by its comparison.
 """
 
 import math
@@ -26,10 +28,19 @@ def bounded(low, high, size=None, kind=None):
 FIGURES = {
     # OpenDP
     "laplace of a number": (lambda: t.laplace(FLOAT, A, 1.5).map(1.0), 2 / 3),
-    "laplace on a coarse grid": (lambda: t.laplace(FLOAT, A, 1.0, granularity=2.0**-10).map(1.0), 1.0009765625),
-    "laplace on the finest grid": (lambda: t.laplace(FLOAT, A, 1.0, granularity=2.0**-1074).map(1.0), 1.0),
+    "laplace on a coarse grid": (
+        lambda: t.laplace(FLOAT, A, 1.0, granularity=2.0**-10).map(1.0),
+        1.0009765625,
+    ),
+    "laplace on the finest grid": (
+        lambda: t.laplace(FLOAT, A, 1.0, granularity=2.0**-1074).map(1.0),
+        1.0,
+    ),
     "laplace of a vector": (lambda: t.laplace(INTS, t.L1Distance(), 2.0).map(3), 1.5),
-    "laplace of floats, length private": (lambda: t.laplace(FLOATS, t.L1Distance(), 2.0).map(3.0), 1.5),
+    "laplace of floats, length private": (
+        lambda: t.laplace(FLOATS, t.L1Distance(), 2.0).map(3.0),
+        1.5,
+    ),
     "geometric": (lambda: t.laplace(INT, A, 3.0).map(2), 2 / 3),
     "gaussian of a number": (lambda: t.gaussian(FLOAT, A, 2.0).map(1.0), 0.125),
     "gaussian of a vector": (lambda: t.gaussian(INTS, t.L2Distance(), 2.0).map(2), 0.5),
@@ -38,12 +49,20 @@ FIGURES = {
         -math.expm1(2 * math.log1p(-math.exp(-19 / 2) / (1 + math.exp(-0.5)))),
     ),
     "randomized response of a bit": (lambda: t.randomized_response(prob=0.75).map(1), math.log(3)),
-    "randomized response of four": (lambda: t.randomized_response([0, 1, 2, 3], prob=0.6).map(1), 1.5040773967762742),
+    "randomized response of four": (
+        lambda: t.randomized_response([0, 1, 2, 3], prob=0.6).map(1),
+        1.5040773967762742,
+    ),
     "noisy max": (lambda: t.noisy_max(INTS, t.LinfDistance(), 2.0).map(1), 1.0),
-    "noisy max, monotonic": (lambda: t.noisy_max(INTS, t.LinfDistance(monotonic=True), 2.0).map(1), 0.5),
+    "noisy max, monotonic": (
+        lambda: t.noisy_max(INTS, t.LinfDistance(monotonic=True), 2.0).map(1),
+        0.5,
+    ),
     "noisy top 2": (lambda: t.noisy_top_k(INTS, t.LinfDistance(), 2, 1.0).map(1), 4.0),
     "noisy max in zcdp": (
-        lambda: t.noisy_max(INTS, t.LinfDistance(), 2.0, output_measure=t.ZeroConcentratedDivergence()).map(1),
+        lambda: t.noisy_max(
+            INTS, t.LinfDistance(), 2.0, output_measure=t.ZeroConcentratedDivergence()
+        ).map(1),
         0.125,
     ),
     "zcdp to approximate, ε": (
@@ -61,14 +80,20 @@ FIGURES = {
     "variance, ddof 0": (lambda: t.variance(bounded(0.0, 10.0, 5), S, ddof=0).map(2), 16),
     "count": (lambda: t.count(INTS, S).map(3), 3),
     "count of a public size": (lambda: t.count(t.VectorDomain(INT, 3), S).map(2), 0),
-    "counts of categories in l2": (lambda: t.histogram(INTS, S, [1, 2], output_metric=t.L2Distance()).map(2), 2),
+    "counts of categories in l2": (
+        lambda: t.histogram(INTS, S, [1, 2], output_metric=t.L2Distance()).map(2),
+        2,
+    ),
     "count by": (lambda: t.count_by(TEXTS, S, t.L1Distance()).map(2), 2),
     "resize": (lambda: t.resize(INTS, S, 5, 0).map(2), 4),
     "cast": (lambda: t.cast(TEXTS, S, float).map(3), 3),
     "impute": (lambda: t.impute(t.VectorDomain(t.AtomDomain(float, nan=True)), S, 1.0).map(1), 1),
     "clamp": (lambda: t.clamp(FLOATS, S, (0, 1)).map(2), 2),
     "composition": (lambda: t.compose([t.laplace(FLOAT, A, 2.0)] * 2).map(1.0), 1.0),
-    "the least scale": (lambda: t.binary_search_param(lambda s: t.laplace(FLOAT, A, s), 1.0, 0.5), 2.0),
+    "the least scale": (
+        lambda: t.binary_search_param(lambda s: t.laplace(FLOAT, A, s), 1.0, 0.5),
+        2.0,
+    ),
     "a profile of zcdp at δ = 1e-3": (
         lambda: t.zcdp_to_approx(t.gaussian(FLOAT, A, 4.0)).map(1).epsilon(1e-3),
         0.6880024554878085,
@@ -78,7 +103,9 @@ FIGURES = {
         0.1508457845622862,
     ),
     "count by, with a threshold": (
-        lambda: (t.count_by(TEXTS, S) >> t.laplace_threshold(COUNTS, t.L01InfDistance(), 2.0, 28)).map(1)[0],
+        lambda: (
+            t.count_by(TEXTS, S) >> t.laplace_threshold(COUNTS, t.L01InfDistance(), 2.0, 28)
+        ).map(1)[0],
         0.5,
     ),
     # Tumult Core
@@ -88,7 +115,10 @@ FIGURES = {
         lambda: t.parallel([t.count(INTS, S) >> t.laplace(INT, A, 2.0)] * 3).map(1),
         0.5,
     ),
-    "noise of Rényi": (lambda: t.gaussian(FLOAT, A, 2.0, output_measure=t.RenyiDivergence(4)).map(1), 0.5),
+    "noise of Rényi": (
+        lambda: t.gaussian(FLOAT, A, 2.0, output_measure=t.RenyiDivergence(4)).map(1),
+        0.5,
+    ),
     # dp_accounting
     "profile of gaussian noise, ε": (
         lambda: t.gaussian(FLOAT, A, 2.0, output_measure=SMOOTH).map(1).epsilon(1e-6),
@@ -96,12 +126,22 @@ FIGURES = {
     ),
     "profile of gaussian noise, δ": (lambda: t.gaussian_delta(1, 0.5), 0.0068295949),
     "profile of laplace noise": (lambda: t.laplace_delta(0.5, 1, 1), 0.22119921692861635),
-    "profile of discrete laplace noise": (lambda: t.discrete_laplace_delta(0.5, 3, 2), 0.3934693402873666),
+    "profile of discrete laplace noise": (
+        lambda: t.discrete_laplace_delta(0.5, 3, 2),
+        0.3934693402873666,
+    ),
     "two gaussians": (
-        lambda: t.compose([t.gaussian(FLOAT, A, s, output_measure=SMOOTH) for s in (3.0, 4.0)]).map(1).epsilon(1e-6),
+        lambda: (
+            t.compose([t.gaussian(FLOAT, A, s, output_measure=SMOOTH) for s in (3.0, 4.0)])
+            .map(1)
+            .epsilon(1e-6)
+        ),
         1.84608274,
     ),
-    "the least gaussian": (lambda: t.gaussian_scale(10, 1, 1e-6) / t.gaussian_scale(1, 1, 1e-6), 10.0),
+    "the least gaussian": (
+        lambda: t.gaussian_scale(10, 1, 1e-6) / t.gaussian_scale(1, 1, 1e-6),
+        10.0,
+    ),
     # PipelineDP
     # SmartNoise
     "histogram": (lambda: t.histogram(FLOATS, S, bins=[0, 1, 2]).map(1), 1),
@@ -118,14 +158,20 @@ def test_figures(name):
 ANSWERS = {
     "clamp": (lambda: t.clamp(FLOATS, S, (0, 5))([10.0, -1.0]), [5.0, 0.0]),
     "sum": (lambda: t.sum(bounded(0, 10), S)([1, 2, 3]), 6),
-    "a sum that leaves its type": (lambda: t.sum(bounded(0, 100, kind=np.int8), S)([100, 100]), 127),
+    "a sum that leaves its type": (
+        lambda: t.sum(bounded(0, 100, kind=np.int8), S)([100, 100]),
+        127,
+    ),
     "mean": (lambda: t.mean(bounded(0.0, 10.0, 3), S)([1.0, 2.0, 3.0]), 2.0),
     "count by categories": (lambda: t.histogram(INTS, S, [1, 2, 3])([1, 1, 4]), [2, 0, 0, 1]),
     "count by": (lambda: t.count_by(TEXTS, S)(["a", "a"]), {"a": 2}),
     "cast": (lambda: t.cast(TEXTS, S, int)(["1", "x", "2.9"]), [1, 0, 0]),
     "symmetric distance": (lambda: S.distance([1, 2, 2], [2, 3]), 3),
     "insert-delete distance": (lambda: t.InsertDeleteDistance().distance([1, 2, 3], [1, 3]), 1),
-    "hamming distance of unlike sizes": (lambda: t.HammingDistance().distance([1], [1, 2]), math.inf),
+    "hamming distance of unlike sizes": (
+        lambda: t.HammingDistance().distance([1], [1, 2]),
+        math.inf,
+    ),
     "an empty dataset": (lambda: t.sum(bounded(0, 10), S)([]), 0),
     "empty noise": (lambda: t.laplace(INTS, t.L1Distance(), 1.0)([]), []),
     "distances of 0": (lambda: t.laplace(FLOAT, A, 1.0).map(0), 0),
@@ -154,7 +200,9 @@ REFUSALS = {
     "half a record": lambda: t.count(INTS, S).map(0.5),
     "metrics that differ": lambda: t.count(INTS, S) >> t.laplace(INT, t.L1Distance(), 1.0),
     "domains that differ": lambda: t.count(INTS, S) >> t.laplace(FLOAT, A, 1.0),
-    "measures that differ": lambda: t.compose([t.laplace(FLOAT, A, 1.0), t.gaussian(FLOAT, A, 1.0)]),
+    "measures that differ": lambda: t.compose(
+        [t.laplace(FLOAT, A, 1.0), t.gaussian(FLOAT, A, 1.0)]
+    ),
     "repeated categories": lambda: t.histogram(INTS, S, [1, 1]),
     "a probability below 1/k": lambda: t.randomized_response(["a", "b", "c"], prob=0.2),
     "a text for a number": lambda: t.clamp(FLOATS, S, (0, 1))(["a"]),
@@ -162,7 +210,9 @@ REFUSALS = {
     "values out of bounds": lambda: t.sum(bounded(0, 1), S)([2]),
     "noise on private keys": lambda: t.laplace(COUNTS, t.L1Distance(), 1.0),
     "a grid that is no power of two": lambda: t.laplace(FLOAT, A, 1.0, granularity=0.3),
-    "replaced records in parallel": lambda: t.parallel([t.count(INTS, C1) >> t.laplace(INT, A, 1.0)]),
+    "replaced records in parallel": lambda: t.parallel(
+        [t.count(INTS, C1) >> t.laplace(INT, A, 1.0)]
+    ),
     "a square for a length": lambda: t.gaussian_scale(10, 1, 1e-6, l2_squared=100),
     "ε of 0": lambda: t.laplace_scale(1, 0),
     "δ of 1": lambda: t.gaussian_scale(1, 1, 1),

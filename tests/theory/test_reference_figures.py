@@ -1,8 +1,9 @@
 """Figures that other implementations publish, or that follow in closed form, against the maps.
 
-A claim is never below the exact value and at most 1e-9 of it above. Figures that are quoted say where they come from;
-where another library's figure is an artefact (a slack for float sums, a threshold that leaves out equality, the spacing
-of floats near 1 instead of a small probability) the exact one stands next to it.
+A claim is never below the exact value and at most 1e-9 of it above. Figures that are quoted say
+where they come from; where another library's figure is an artefact (a slack for float sums, a
+threshold that leaves out equality, the spacing of floats near 1 instead of a small probability) the
+exact one stands next to it.
 """
 
 import math
@@ -23,7 +24,9 @@ L01, L02 = t.L01InfDistance(ABSOLUTE), t.L02InfDistance(ABSOLUTE)
 
 
 def agrees(claim, exact, loose=1e-9):
-    """The claim covers the exact value (up to the rounding of the figure itself) and little more."""
+    """The claim covers the exact value (up to the rounding of the
+    figure itself) and little more.
+    """
     assert exact * (1 - 1e-12) <= claim <= exact * (1 + loose), (claim, exact)
 
 
@@ -48,7 +51,9 @@ def test_sums_means_and_variances(kind):
                     if size is not None:
                         changed = min(changed, size)
                     free = size is None and metric in ENTER
-                    assert t.sum(domain, metric).map(d_in) == (d_in * largest if free else changed * width)
+                    assert t.sum(domain, metric).map(d_in) == (
+                        d_in * largest if free else changed * width
+                    )
                     if size is None:
                         continue
                     agrees(t.mean(domain, metric).map(d_in), Fraction(changed * width, size))
@@ -72,14 +77,19 @@ def test_counts_and_what_treats_each_record_alone(kind):
                 one = d_in if free else d
                 l2 = d_in if free else math.sqrt(2) * d
                 cells = min(moves, len(categories) + 1)
-                for make, l0 in ((lambda *a, **k: t.histogram(*a, categories, **k), cells), (t.count_by, moves)):
+                for make, l0 in (
+                    (lambda *a, **k: t.histogram(*a, categories, **k), cells),
+                    (t.count_by, moves),
+                ):
                     agrees(make(domain, metric, output_metric=t.L1Distance()).map(d_in), moves)
                     agrees(make(domain, metric, output_metric=t.L2Distance()).map(d_in), l2)
                     assert make(domain, metric, output_metric=t.LinfDistance()).map(d_in) == one
                     assert make(domain, metric, output_metric=L01).map(d_in) == (l0, moves, one)
                 default = categories[0]
                 resized = t.resize(domain, metric, 20, default).map(d_in)
-                assert resized == (d if metric in CHANGE else moves if size is not None else 2 * d_in)
+                assert resized == (
+                    d if metric in CHANGE else moves if size is not None else 2 * d_in
+                )
                 assert t.cast(domain, metric, np.float32).map(d_in) == d_in
                 if kind not in (str, bool):
                     assert t.clamp(domain, metric, (1, 2)).map(d_in) == d_in
@@ -95,30 +105,44 @@ def test_noise(kind):
         for step in steps:
             grid = {"granularity": step} if step else {}
             for d_in in (1, 3, 7):
+                of_laplace = lambda d, n: (d + n * step) / scale  # noqa: B023, E731
+                of_gaussian = lambda d, n: (d + math.sqrt(n) * step) ** 2 / (2 * scale**2)  # noqa: B023, E731
                 for make, metric, true in (
-                    (t.laplace, t.L1Distance(), lambda d, n: (d + n * step) / scale),  # noqa: B023
-                    (t.gaussian, t.L2Distance(), lambda d, n: (d + math.sqrt(n) * step) ** 2 / (2 * scale**2)),  # noqa: B023
+                    (t.laplace, t.L1Distance(), of_laplace),
+                    (t.gaussian, t.L2Distance(), of_gaussian),
                 ):
-                    agrees(make(t.AtomDomain(kind), ABSOLUTE, float(scale), **grid).map(d_in), true(d_in, 1))
-                    agrees(make(vectors(kind, None, 3), metric, float(scale), **grid).map(d_in), true(d_in, 3))
+                    agrees(
+                        make(t.AtomDomain(kind), ABSOLUTE, float(scale), **grid).map(d_in),
+                        true(d_in, 1),
+                    )
+                    agrees(
+                        make(vectors(kind, None, 3), metric, float(scale), **grid).map(d_in),
+                        true(d_in, 3),
+                    )
 
 
-SIGNED = [kind for kind in INTEGERS + FLOATS if np.dtype(kind).kind != "u"]  # an unsigned value is never below zero
+# an unsigned value is never below zero
+SIGNED = [kind for kind in INTEGERS + FLOATS if np.dtype(kind).kind != "u"]
 
 
-@pytest.mark.parametrize(("kind", "sign"), [(k, 1) for k in INTEGERS + FLOATS] + [(k, -1) for k in SIGNED])
+@pytest.mark.parametrize(
+    ("kind", "sign"), [(k, 1) for k in INTEGERS + FLOATS] + [(k, -1) for k in SIGNED]
+)
 def test_thresholds(kind, sign):
     space = t.MapDomain(t.AtomDomain(str), t.AtomDomain(kind))
     whole = np.dtype(kind).kind in "iu"
     for scale, limit in ((1, 20), (1, 10), (2, 28), (3, 40)):
         for l0, l1, linf in ((1, 1, 1), (3, 3, 1), (2, 4, 3), (10, 100, 2)):
             reach = limit - linf
-            epsilon, delta = t.laplace_threshold(space, L01, scale, sign * limit).map((l0, l1, linf))
+            epsilon, delta = t.laplace_threshold(space, L01, scale, sign * limit).map(
+                (l0, l1, linf)
+            )
             tail = math.exp(-reach / scale) / (1 + math.exp(-1 / scale) if whole else 2)
             agrees(epsilon, Fraction(min(l1, l0 * linf), scale))
             agrees(delta, -math.expm1(l0 * math.log1p(-tail)))
             rho, delta = t.gaussian_threshold(space, L02, scale, sign * limit).map((l0, l1, linf))
-            tail = special.ndtr(-(reach - 0.5 * whole) / scale)  # integers get the real noise rounded
+            # integers get the real noise rounded
+            tail = special.ndtr(-(reach - 0.5 * whole) / scale)
             agrees(rho, Fraction(min(l1 * l1, l0 * linf * linf), 2 * scale**2))
             agrees(delta, -math.expm1(l0 * math.log1p(-tail)))
 
@@ -127,7 +151,9 @@ def test_answers_and_choices():
     for prob in (0.5, 0.6, 0.75, 0.9, 0.99):
         for k in (2, 3, 4, 10):
             m = t.randomized_response([str(i) for i in range(k)], prob=prob)
-            agrees(m.map(1), math.log(prob * (k - 1) / (1 - prob)) if (prob, k) != (0.5, 2) else 0.0)
+            agrees(
+                m.map(1), math.log(prob * (k - 1) / (1 - prob)) if (prob, k) != (0.5, 2) else 0.0
+            )
     for kind in (int, np.uint8, np.float32):
         for scale in (0.5, 1.0, 4.0):
             for monotonic in (False, True):
@@ -151,14 +177,27 @@ def on_map(make, kind, *arguments, **options):
 
 
 # (name, our claim, the quoted figure, what it is multiplied by to be exact, relative tolerance)
-# From the test suite of OpenDP: test_meas.py, test_trans.py, test_comb.py and the accuracy functions.
+# From the test suite of OpenDP: test_meas.py, test_trans.py, test_comb.py and the accuracy
+# functions.
 OPENDP = [
     ("laplace", lambda: t.laplace(t.AtomDomain(float), ABSOLUTE, 1).map(1.0), 1.0, 1, 1e-12),
     ("laplace int", lambda: t.laplace(t.AtomDomain(int), ABSOLUTE, 2.0).map(1), 0.5, 1, 1e-12),
     ("laplace vector", lambda: t.laplace(vectors(int), t.L1Distance(), 2.0).map(1), 0.5, 1, 1e-12),
     ("gaussian int", lambda: t.gaussian(t.AtomDomain(int), ABSOLUTE, 2.0).map(1), 0.125, 1, 1e-12),
-    ("gaussian vector", lambda: t.gaussian(vectors(int), t.L2Distance(), 2.0).map(1.0), 0.125, 1, 1e-12),
-    ("noisy max", lambda: t.noisy_max(vectors(np.uint64), t.LinfDistance(), 1.0).map(1), 2.0, 1, 1e-12),
+    (
+        "gaussian vector",
+        lambda: t.gaussian(vectors(int), t.L2Distance(), 2.0).map(1.0),
+        0.125,
+        1,
+        1e-12,
+    ),
+    (
+        "noisy max",
+        lambda: t.noisy_max(vectors(np.uint64), t.LinfDistance(), 1.0).map(1),
+        2.0,
+        1,
+        1e-12,
+    ),
     (
         "noisy max, zCDP",
         lambda: t.noisy_max(
@@ -168,9 +207,16 @@ OPENDP = [
         1,
         1e-12,
     ),
-    ("response", lambda: t.randomized_response(list("ABCD"), prob=0.75).map(1), math.log(9), 1, 1e-12),
+    (
+        "response",
+        lambda: t.randomized_response(list("ABCD"), prob=0.75).map(1),
+        math.log(9),
+        1,
+        1e-12,
+    ),
     ("response bool", lambda: t.randomized_response(prob=0.75).map(1), math.log(3), 1, 1e-12),
-    # A noisy integer equal to the threshold is kept; their δ leaves it out and is too small by e^(1/scale).
+    # A noisy integer equal to the threshold is kept; their δ leaves it out and is too small by
+    # e^(1/scale).
     (
         "stability histogram",
         lambda: (counted() >> on_map(t.laplace_threshold, int, 2.0, 28)).map(1)[1],
@@ -199,7 +245,13 @@ OPENDP = [
         1,
         1e-8,
     ),
-    ("gaussian threshold", lambda: on_map(t.gaussian_threshold, int, 2.0, 28).map((1, 10, 10))[0], 12.5, 1, 1e-12),
+    (
+        "gaussian threshold",
+        lambda: on_map(t.gaussian_threshold, int, 2.0, 28).map((1, 10, 10))[0],
+        12.5,
+        1,
+        1e-12,
+    ),
     (
         "gaussian threshold, δ",  # quoted as 1.1102230246251565e-16, the spacing of floats below 1
         lambda: on_map(t.gaussian_threshold, float, 2.0, 28.0).map((1, 10, 10))[1],
@@ -219,7 +271,9 @@ def test_opendp(claim, quoted, factor, tolerance):
 
 
 def test_opendp_checks():
-    """Where a test suite states bounds instead of figures; float sums there carry a slack that exact sums do not."""
+    """Where a test suite states bounds instead of figures;
+    float sums there carry a slack that exact sums do not.
+    """
     ten = vectors(float, (0, 10), 9)
     assert t.mean(ten, ENTER[0]).check(2, 10 / 9)
     assert t.sum(ten, ENTER[0]).check(2, 10)
@@ -253,7 +307,8 @@ def test_zcdp_to_approx(scale, d_in):
         agrees(m.map(d_in).epsilon(delta), quoted)
         agrees(t.fix_delta(m, delta).map(d_in)[0], quoted)
         assert m.map(d_in).delta(quoted) == pytest.approx(delta, rel=1e-9)
-    # The simpler conversion ρ + 2√(ρ ln(1/δ)), which Tumult Core and Bun and Steinke 2016 state, is above.
+    # The simpler conversion ρ + 2√(ρ ln(1/δ)), which Tumult Core and Bun and Steinke 2016 state, is
+    # above.
     rho = d_in**2 / (2 * scale**2)
     assert m.map(d_in).epsilon(1e-6) < rho + 2 * math.sqrt(rho * math.log(1e6))
 
@@ -272,10 +327,14 @@ GAUSSIAN = """
 """  # noqa: E501
 
 
-@pytest.mark.parametrize("line", GAUSSIAN.strip().splitlines(), ids=lambda line: f"scale {line.split()[0]}")
+@pytest.mark.parametrize(
+    "line", GAUSSIAN.strip().splitlines(), ids=lambda line: f"scale {line.split()[0]}"
+)
 def test_gaussian_epsilon(line):
     scale, *quoted = map(float, line.split())
-    profile = t.gaussian(t.AtomDomain(float), ABSOLUTE, scale, output_measure=t.SmoothedMaxDivergence()).map(1)
+    profile = t.gaussian(
+        t.AtomDomain(float), ABSOLUTE, scale, output_measure=t.SmoothedMaxDivergence()
+    ).map(1)
     for delta, epsilon in zip(DELTAS, quoted, strict=True):
         assert profile.epsilon(delta) == pytest.approx(epsilon, rel=1e-9)
         if epsilon:
@@ -285,8 +344,8 @@ def test_gaussian_epsilon(line):
             assert profile.delta(epsilon) == pytest.approx(true, rel=1e-6)
 
 
-# Least σ for (ε, δ), δ = 1e-3, 1e-5, 1e-6, 1e-9: dp_accounting 0.6, get_sigma_gaussian. diffprivlib 0.6's
-# GaussianAnalytic agrees to 1e-7, from below: 1.2117124387 at (5, 1e-9) is not quite enough.
+# Least σ for (ε, δ), δ = 1e-3, 1e-5, 1e-6, 1e-9: dp_accounting 0.6, get_sigma_gaussian. diffprivlib
+# 0.6's GaussianAnalytic agrees to 1e-7, from below: 1.2117124387 at (5, 1e-9) is not quite enough.
 SIGMA = {
     0.1: [17.40439620303121, 30.74956613197769, 36.304690426195194, 50.209818263015066],
     0.5: [4.6101279507282555, 7.0318266755825, 8.057618480725024, 10.673896815080012],
@@ -300,13 +359,17 @@ SIGMA = {
 def test_least_sigma(epsilon):
     for delta, quoted in zip((1e-3, 1e-5, 1e-6, 1e-9), SIGMA[epsilon], strict=True):
         assert t.gaussian_scale(1, epsilon, delta) == pytest.approx(quoted, rel=1e-9)
-        sigma = Fraction(t.gaussian_scale(3, Fraction(str(epsilon)), Fraction(str(delta))))  # the float as it is
-        at = t.gaussian(t.AtomDomain(float), ABSOLUTE, sigma, output_measure=t.SmoothedMaxDivergence())
+        # the float as it is
+        sigma = Fraction(t.gaussian_scale(3, Fraction(str(epsilon)), Fraction(str(delta))))
+        at = t.gaussian(
+            t.AtomDomain(float), ABSOLUTE, sigma, output_measure=t.SmoothedMaxDivergence()
+        )
         assert at.check(3, (epsilon, delta))
         assert not at.check(3, (epsilon * (1 - 1e-9), delta))
 
 
-# Laplace noise: δ at ε by dp_accounting 0.6, privacy_loss_mechanism: (scale, d_in, ε, real noise, discrete noise)
+# Laplace noise: δ at ε by dp_accounting 0.6, privacy_loss_mechanism: (scale, d_in, ε, real noise,
+#                discrete noise)
 LAPLACE = [
     (1, 1, 0.0, 0.39346934028736663, 0.4621171572600098),
     (1, 1, 0.1, 0.3623718483782268, 0.43383234106595775),
@@ -332,19 +395,48 @@ def test_laplace_profile(scale, d_in, epsilon, real, whole):
         agrees(m.map(d_in).delta(epsilon), quoted)
 
 
-# Rényi divergence of Laplace noise at d_in = 1, orders 1.5, 2, 3, 8, 32: dp_accounting 0.6, RdpAccountant
+# Rényi divergence of Laplace noise at d_in = 1, orders 1.5, 2, 3, 8, 32: dp_accounting 0.6,
+# RdpAccountant
 RENYI = {
-    0.5: [1.4368091584145994, 1.595773500587618, 1.7446023211979131, 1.9101987629396726, 1.9781484250454255],
-    1: [0.5128835112945086, 0.6191236299985929, 0.7468281410689699, 0.9101988011774458, 0.9781484250454257],
-    2: [0.15597787848573952, 0.200303896173616, 0.27122643230725674, 0.41026788176229156, 0.47814842504542626],
-    5: [0.027969006297254267, 0.03701493681763135, 0.054256533431157605, 0.11629040232380942, 0.1781485304207296],
+    0.5: [
+        1.4368091584145994,
+        1.595773500587618,
+        1.7446023211979131,
+        1.9101987629396726,
+        1.9781484250454255,
+    ],
+    1: [
+        0.5128835112945086,
+        0.6191236299985929,
+        0.7468281410689699,
+        0.9101988011774458,
+        0.9781484250454257,
+    ],
+    2: [
+        0.15597787848573952,
+        0.200303896173616,
+        0.27122643230725674,
+        0.41026788176229156,
+        0.47814842504542626,
+    ],
+    5: [
+        0.027969006297254267,
+        0.03701493681763135,
+        0.054256533431157605,
+        0.11629040232380942,
+        0.1781485304207296,
+    ],
 }
 
 
 @pytest.mark.parametrize("scale", RENYI)
 def test_renyi(scale):
-    laplace = t.laplace(t.AtomDomain(float), ABSOLUTE, scale, output_measure=t.RenyiDivergence()).map(1)
-    gauss = t.gaussian(t.AtomDomain(float), ABSOLUTE, scale, output_measure=t.RenyiDivergence()).map(1)
+    laplace = t.laplace(
+        t.AtomDomain(float), ABSOLUTE, scale, output_measure=t.RenyiDivergence()
+    ).map(1)
+    gauss = t.gaussian(
+        t.AtomDomain(float), ABSOLUTE, scale, output_measure=t.RenyiDivergence()
+    ).map(1)
     for order, quoted in zip((1.5, 2, 3, 8, 32), RENYI[scale], strict=True):
         agrees(laplace(order), quoted)
         agrees(gauss(order), Fraction(order) / (2 * Fraction(scale) ** 2))
@@ -358,6 +450,7 @@ def test_composition_and_conversion():
         m = t.laplace(t.AtomDomain(int), ABSOLUTE, scale)
         for k in (1, 2, 10):
             agrees(t.compose([m] * k).map(3), Fraction(3 * k, scale))
-            rho = 3 / scale * math.tanh(1.5 / scale)  # below ε²/2, which OpenDP and Tumult Core state
+            # below ε²/2, which OpenDP and Tumult Core state
+            rho = 3 / scale * math.tanh(1.5 / scale)
             agrees(t.compose([t.pure_to_zcdp(m)] * k).map(3), k * rho)
             assert t.pure_to_zcdp(m).map(3) <= (3 / scale) ** 2 / 2

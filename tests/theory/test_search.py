@@ -25,7 +25,10 @@ def test_floats():
 
 
 def test_parameters():
-    assert t.binary_search_param(lambda s: t.laplace(t.AtomDomain(float), ABSOLUTE, s), 12, 0.48) == 25.0
+    assert (
+        t.binary_search_param(lambda s: t.laplace(t.AtomDomain(float), ABSOLUTE, s), 12, 0.48)
+        == 25.0
+    )
     scale = t.binary_search_param(lambda s: t.gaussian(t.AtomDomain(float), ABSOLUTE, s), 1, 0.1)
     assert scale == pytest.approx(math.sqrt(5), rel=1e-15)
 
@@ -52,7 +55,12 @@ def test_the_type_is_inferred_from_what_is_accepted():
     assert t.binary_search_param(total, 2, 100) == 50
     assert t.binary_search_param(mean_of, 2, 1.0) == 40
     assert t.binary_search_param(mean_within, 2, 1.0) == 500.0
-    assert t.binary_search_param(lambda p: t.randomized_response(prob=p), 1, math.log(3), bounds=(0.5, 0.99)) == 0.75
+    assert (
+        t.binary_search_param(
+            lambda p: t.randomized_response(prob=p), 1, math.log(3), bounds=(0.5, 0.99)
+        )
+        == 0.75
+    )
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,10 @@ def checked(folder, code):
         [*pyright, "--pythonpath", sys.executable, "--outputjson"],
         cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    return [f"{e['range']['start']['line'] + 1}: {e['message']}" for e in json.loads(run.stdout)["generalDiagnostics"]]
+    return [
+        f"{e['range']['start']['line'] + 1}: {e['message']}"
+        for e in json.loads(run.stdout)["generalDiagnostics"]
+    ]
 
 
 @pytest.mark.long

@@ -1,4 +1,6 @@
-"""Classes that users call: protected frames and queries. The functions of statistics are in `statistics`."""
+"""Classes that users call: protected frames and queries.
+The functions of statistics are in `statistics`.
+"""
 
 from dpframe.api.arguments import Pair
 from dpframe.api.automatic import Auto

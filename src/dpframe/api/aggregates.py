@@ -1,4 +1,6 @@
-"""Arguments of `agg(...)`: statistics of dpframe, aggregates of Polars, and the names that pandas gives them."""
+"""Arguments of `agg(...)`: statistics of dpframe, aggregates of Polars, and
+the names that pandas gives them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from dpframe.plan.steps import Step
 from dpframe.plan.steps.rewrites import WithColumns
 from dpframe.usage import nearest
 
-_WORDS: Mapping[str, Callable[..., Aggregate]] = {  # of pandas and Polars, and the statistic of ours
+# of pandas and Polars, and the statistic of ours
+_WORDS: Mapping[str, Callable[..., Aggregate]] = {
     **{"count": counts.count, "nunique": counts.n_unique, "n_unique": counts.n_unique},
     **{name: getattr(moments, name) for name in ("sum", "mean", "std", "var", "skew", "kurtosis")},
     **{name: getattr(choices, name) for name in ("min", "median", "max", "quantile", "mode")},
@@ -28,18 +31,28 @@ _WORDS: Mapping[str, Callable[..., Aggregate]] = {  # of pandas and Polars, and 
 
 
 def read_aggregates(
-    step: Step, verb: str, unnamed: Iterable[object], named: Mapping[str, object], by: Collection[str] = ()
+    step: Step,
+    verb: str,
+    unnamed: Iterable[object],
+    named: Mapping[str, object],
+    by: Collection[str] = (),
 ) -> tuple[Step, tuple[tuple[str, Aggregate], ...]]:
-    """The statistics of a call by name, and the step that writes the columns which Polars' aggregates compute first.
+    """The statistics of a call by name, and the step that writes the columns which Polars'
+    aggregates compute first.
 
-    Input:  unnamed: statistics, aggregates of Polars, or one dict of columns and words as in pandas; named: those with
-            a keyword, and pairs of a column and a word; by: keys of groups, which no selector means
+    Input:  unnamed: statistics, aggregates of Polars, or one dict of columns and words as in
+            pandas; named: those with a keyword, and pairs of a column and a word; by: keys of
+            groups, which no selector means
     Errors: InvalidArgument, UnsupportedOperation
     """
     schema = public_schema(step.table.columns, by)
-    typed = [pair for value in unnamed for pair in _unnamed(value, verb, schema)] + list(named.items())
+    typed = [pair for value in unnamed for pair in _unnamed(value, verb, schema)] + list(
+        named.items()
+    )
     if len({name for name, _ in typed}) < len(typed):
-        raise InvalidArgument(f"{verb}: two aggregates have one name; give one of them another: .alias('y').")
+        raise InvalidArgument(
+            f"{verb}: two aggregates have one name; give one of them another: .alias('y')."
+        )
     if not typed:
         raise InvalidArgument(f"{verb}: name at least one aggregate, such as {verb}(n=dp.count()).")
     asked = []
@@ -66,34 +79,43 @@ def _unnamed(value: object, verb: str, schema: Schema) -> Iterator[tuple[str, ob
             for column, words in value.items():
                 if not isinstance(column, str):
                     raise InvalidArgument(
-                        f"{verb}: a dict is from columns to what is asked of them: {verb}({{'x': ['max', 'mean']}})."
+                        f"{verb}: a dict is from columns to what is asked of them: {verb}({{'x': "
+                        "['max', 'mean']})."
                     )
                 several = isinstance(words, list | tuple)
                 for word in words if several else [words]:
                     yield f"{column}_{word}" if several else column, (column, word)
-        case tuple() if len(value) == 2 and value[1] in list(_WORDS) and value[0] not in list(_WORDS):
+        case tuple() if (
+            len(value) == 2 and value[1] in list(_WORDS) and value[0] not in list(_WORDS)
+        ):
             column, word = value
-            raise InvalidArgument(f"{verb}: name it as pandas does: {verb}({column}_{word}=({column!r}, {word!r})).")
+            raise InvalidArgument(
+                f"{verb}: name it as pandas does: {verb}({column}_{word}=({column!r}, {word!r}))."
+            )
         case list() | tuple():
             for one in value:
                 yield from _unnamed(one, verb, schema)
         case str() if value in _WORDS:
             raise InvalidArgument(
-                f"{verb}: say of which columns, {verb}({{'x': [{value!r}]}}), or {value}(['x', 'y'])."
+                f"{verb}: say of which columns, {verb}({{'x': [{value!r}]}}), or {value}(['x', "
+                "'y'])."
             )
         case str():
             raise InvalidArgument(
-                f"{verb}: say what of {value!r}, and name it as pandas does: {verb}(mean_of_it=({value!r}, 'mean')), "
-                f"or {verb}({{{value!r}: ['mean']}})."
+                f"{verb}: say what of {value!r}, and name it as pandas does: "
+                f"{verb}(mean_of_it=({value!r}, 'mean')), or {verb}({{{value!r}: ['mean']}})."
             )
         case _:
             raise InvalidArgument(
-                f"{verb}: name each aggregate, as in {verb}(n=dp.count(), m=dp.mean('x', bounds=(0, 1)))."
+                f"{verb}: name each aggregate, as in {verb}(n=dp.count(), m=dp.mean('x', "
+                "bounds=(0, 1)))."
             )
 
 
 def _ours(step: Step, asked: PolarsAggregate) -> tuple[Step, Aggregate]:
-    """The statistic of an aggregate of Polars; what it computes of a row is written to a column of its own first."""
+    """The statistic of an aggregate of Polars; what it computes of a row is
+    written to a column of its own first.
+    """
     options = dict(asked.options) | ({} if asked.bounds is None else {"bounds": asked.bounds})
     if asked.verb in ("corr", "cov"):
         return step, getattr(pairs, asked.verb)(**options)
@@ -105,14 +127,19 @@ def _ours(step: Step, asked: PolarsAggregate) -> tuple[Step, Aggregate]:
     while column in words:
         column += "'"
     step = WithColumns(step, ((column, Expr(asked.of._node)),))
-    if asked.verb not in BOUNDED or asked.bounds is not None or step.table.columns[column].domain.bounds is not None:
+    if (
+        asked.verb not in BOUNDED
+        or asked.bounds is not None
+        or step.table.columns[column].domain.bounds is not None
+    ):
         return step, _WORDS[asked.verb](column, **options)
     if asked.column is not None and asked.column in words:  # a filter changes no value
         options["bounds"] = words[asked.column].defaults.bounds
     if options.get("bounds") is None:
         raise MissingBounds(
-            f"{asked.verb} of {column}: one value of it could be anything, so no finite noise hides it. Put the range "
-            f"just before it, with limits you know without the data: .clip(0, 100).{asked.verb}()."
+            f"{asked.verb} of {column}: one value of it could be anything, so no finite noise "
+            "hides it. Put the range just before it, with limits you know without the data: "
+            f".clip(0, 100).{asked.verb}()."
         )
     return step, _WORDS[asked.verb](column, **options)
 
@@ -123,18 +150,26 @@ def _aggregate(name: str, value: object, verb: str) -> Aggregate:
             value = value.aggregate
         case pd.NamedAgg():
             value = value.column, value.aggfunc
-    if isinstance(value, tuple) and len(value) == 2 and (isinstance(value[1], str) or callable(value[1])):
+    if (
+        isinstance(value, tuple)
+        and len(value) == 2
+        and (isinstance(value[1], str) or callable(value[1]))
+    ):
         column, word = value  # of a function, such as np.mean, its name is the word
         word = word if isinstance(word, str) else getattr(word, "__name__", "a function")
         if word not in _WORDS:
             raise InvalidArgument(
-                f"{verb}: there is no statistic {word!r}.{nearest(word, _WORDS)} There are {', '.join(_WORDS)}."
+                f"{verb}: there is no statistic {word!r}.{nearest(word, _WORDS)} There are "
+                f"{', '.join(_WORDS)}."
             )
         value = _WORDS[word](read_name(column, verb))
     if isinstance(value, Aggregate):
         return value
     if name in ("epsilon", "delta", "rho", "share"):
-        raise InvalidArgument(f"{verb}: the price is said at the release: {verb}(...).release({name}=...).")
+        raise InvalidArgument(
+            f"{verb}: the price is said at the release: {verb}(...).release({name}=...)."
+        )
     raise InvalidArgument(
-        f"{verb}({name}=...): give an aggregate, such as dp.count() or dp.mean('spend', bounds=(0, 100))."
+        f"{verb}({name}=...): give an aggregate, such as dp.count() or dp.mean('spend', bounds=(0, "
+        "100))."
     )

@@ -26,7 +26,9 @@ class HierarchyQuery(TablesQuery[Table_co]):
     _question: Hierarchy
 
     def exact_totals(self, table: Any) -> Mapping[str, Mapping[Any, Fraction]]:
-        """The totals of every level, without noise, on a table that you made up; see `Query.exact_totals`."""
+        """The totals of every level, without noise, on a table that you
+        made up; see `Query.exact_totals`.
+        """
         question: Hierarchy = self._asked_of(engine.adopt(table))
         return exact_levels(question, engine.totals(question, 0), engine.listed_keys(question))
 
@@ -47,12 +49,13 @@ class HierarchyQuery(TablesQuery[Table_co]):
     ) -> HierarchyRelease[Table_co]:
         """Pay, read the rows, draw the noise, and give all levels back; see `Query.release`.
 
-        Output: HierarchyRelease: a release for each level, `out["district"]`, and the table of the leaves, `out.table`
+        Output: HierarchyRelease: a release for each level, `out["district"]`, and the table of the
+                leaves, `out.table`
         """
         if options.get("covers", "noise") != "noise":
             raise UnsupportedOperation(
-                "covers=: the intervals of a hierarchy are about its noise alone. Release one level by itself: "
-                "group_by(...)."
+                "covers=: the intervals of a hierarchy are about its noise alone. Release one "
+                "level by itself: group_by(...)."
             )
         return super().release(epsilon, delta, **options)  # type: ignore[return-value]
 
@@ -67,7 +70,8 @@ class HierarchyQuery(TablesQuery[Table_co]):
 def read_crossed(by: object, columns: Sequence[str]) -> dict[str, Any]:
     """The columns that every level is crossed with, each with its listed keys or None.
 
-    Input:  by: None, names of columns whose type brings their keys, or a dict from columns to lists of keys
+    Input:  by: None, names of columns whose type brings their keys, or a dict from columns to lists
+            of keys
     Errors: InvalidArgument, UnknownColumn
     """
     if by is None:
@@ -77,19 +81,28 @@ def read_crossed(by: object, columns: Sequence[str]) -> dict[str, Any]:
     return dict.fromkeys(read_names([by], "hierarchy: by=", columns))
 
 
-def read_tree(columns: Sequence[str], leaves: Keys | None, crossed: Mapping[str, Sequence[Any]]) -> tuple[Tree, Keys]:
-    """The tree with its leaves, crossed with keys of other columns. Errors: UnsupportedOperation without leaves."""
+def read_tree(
+    columns: Sequence[str], leaves: Keys | None, crossed: Mapping[str, Sequence[Any]]
+) -> tuple[Tree, Keys]:
+    """The tree with its leaves, crossed with keys of other columns.
+    Errors: UnsupportedOperation without leaves.
+    """
     if leaves is None:
         example = ", ".join(repr(name) for name in columns)
         raise UnsupportedOperation(
-            f"hierarchy: the tree is public, keys=places with a row for each leaf and the columns {example}. A tree "
-            "that is found in the data would have to be paid for: group_by(...).keys() finds groups privately."
+            "hierarchy: the tree is public, keys=places with a row for each leaf and the columns "
+            f"{example}. A tree that is found in the data would have to be paid for: "
+            "group_by(...).keys() finds groups privately."
         )
     return tree_of(list(leaves), columns, crossed)
 
 
 def hierarchy_of(
-    step: Step, tree: tuple[Tree, Keys], aggregate: tuple[str, Aggregate], limits: Limits, shares: object
+    step: Step,
+    tree: tuple[Tree, Keys],
+    aggregate: tuple[str, Aggregate],
+    limits: Limits,
+    shares: object,
 ) -> Hierarchy:
     """The question of a tree. Errors: InvalidArgument."""
     (levels, keys), (value, statistic) = tree, aggregate
@@ -111,11 +124,17 @@ def _read_shares(shares: object, names: Sequence[str]) -> tuple[Fraction, ...] |
         return None
     example = ", ".join(f"{name!r}: 1" for name in names)
     if not isinstance(shares, Mapping) or set(shares) != set(names):
-        raise InvalidArgument(f"hierarchy: shares= has a number for each level: shares={{{example}}}.")
+        raise InvalidArgument(
+            f"hierarchy: shares= has a number for each level: shares={{{example}}}."
+        )
     parts = tuple(
-        Fraction(0) if type(plain(shares[name])) in (int, float) and shares[name] == 0 else read_share(shares[name])
+        Fraction(0)
+        if type(plain(shares[name])) in (int, float) and shares[name] == 0
+        else read_share(shares[name])
         for name in names
     )
     if not parts[-1]:
-        raise InvalidArgument(f"hierarchy: shares= has 0 for {names[-1]!r}; leaves are always measured.")
+        raise InvalidArgument(
+            f"hierarchy: shares= has 0 for {names[-1]!r}; leaves are always measured."
+        )
     return parts

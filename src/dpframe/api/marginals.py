@@ -41,7 +41,12 @@ class TablesQuery(Query[Table_co]):
         """The mechanism and scale of each table, and the noise of its numbers after the fit."""
 
     def _error_rows(
-        self, price: Mapping[str, float | None], alpha: float, noise: str, rows: int | None, of: str | None = None
+        self,
+        price: Mapping[str, float | None],
+        alpha: float,
+        noise: str,
+        rows: int | None,
+        of: str | None = None,
     ) -> list[tuple[Any, ...]]:
         """One row per table: the error is that of its number with the largest one."""
         alpha, fitted = check_alpha(alpha), self._fitted(self._noise_plan(price, noise))
@@ -51,7 +56,9 @@ class TablesQuery(Query[Table_co]):
             if of in (None, output.name)
         ]
 
-    def _useful_from(self, price: Mapping[str, float | None], alpha: float, noise: str) -> list[int | None]:
+    def _useful_from(
+        self, price: Mapping[str, float | None], alpha: float, noise: str
+    ) -> list[int | None]:
         """Of counts: a smaller one is below its error."""
         return [whole_rows(row[-1]) for row in self._error_rows(price, alpha, noise, None)]
 
@@ -63,10 +70,15 @@ class MarginalsQuery(TablesQuery[Table_co]):
     _question: Marginals
 
     def exact_totals(self, table: Any) -> Mapping[str, Mapping[Any, Fraction]]:
-        """The interactions that are measured, without noise, on a table that you made up; see `Query.exact_totals`."""
+        """The interactions that are measured, without noise, on a table that you
+        made up; see `Query.exact_totals`.
+        """
         question: Marginals = self._asked_of(engine.adopt(table))
         interactions = exact_interactions(question, engine.marginal_totals(question, 0))
-        return {allotment.names[0]: values for allotment, values in zip(question.allotments, interactions, strict=True)}
+        return {
+            allotment.names[0]: values
+            for allotment, values in zip(question.allotments, interactions, strict=True)
+        }
 
     def _fitted(self, plan: NoisePlan) -> Sequence[tuple[str, float | None, Fitted]]:
         tables = self._question.tables
@@ -87,14 +99,22 @@ class MarginalsQuery(TablesQuery[Table_co]):
             )
         if options.get("covers", "noise") != "noise":
             raise UnsupportedOperation(
-                "covers=: marginals have intervals of their noise alone. Release one table by itself: crosstab(...)."
+                "covers=: marginals have intervals of their noise alone. Release one table by "
+                "itself: crosstab(...)."
             )
         return super().release(epsilon, delta, **options)  # type: ignore[return-value]
 
 
-def workload_of(workload: object, columns: tuple[str, ...], verb: str = "marginals") -> tuple[Attributes, ...]:
-    """The sets of columns that are released: "1-way", "2-way" and so on, or a list of tuples of columns."""
-    example = "workload= is '1-way', '2-way' and so on, or a list of tuples of columns, such as [('a', 'b'), ('a',)]."
+def workload_of(
+    workload: object, columns: tuple[str, ...], verb: str = "marginals"
+) -> tuple[Attributes, ...]:
+    """The sets of columns that are released: "1-way", "2-way" and so on,
+    or a list of tuples of columns.
+    """
+    example = (
+        "workload= is '1-way', '2-way' and so on, or a list of tuples of columns, such as [('a', "
+        "'b'), ('a',)]."
+    )
     if isinstance(workload, str):
         number = workload.removesuffix("-way")
         if not number.isdecimal() or workload == number or not 1 <= int(number) <= len(columns):
@@ -106,7 +126,9 @@ def workload_of(workload: object, columns: tuple[str, ...], verb: str = "margina
     for one in workload:
         names = read_names([one], f"{verb}: workload=", columns)
         if not names or len(set(names)) != len(names) or not set(names) <= set(columns):
-            raise InvalidArgument(f"{verb}: each table of workload= has different columns of {', '.join(columns)}.")
+            raise InvalidArgument(
+                f"{verb}: each table of workload= has different columns of {', '.join(columns)}."
+            )
         if frozenset(names) in tables:
             raise InvalidArgument(f"{verb}: workload= has {titled(names)} twice.")
         tables[frozenset(names)] = tuple(sorted(columns.index(name) for name in names))
@@ -121,7 +143,9 @@ def listed_levels(keys: Keys | None, columns: Sequence[str]) -> Keys:
             f"keys={{{columns[0]!r}: [...], ...}}, an Enum or Boolean column, or cut()."
         )
     if keys.rows is not None:
-        raise UnsupportedOperation("marginals: keys= is a dict of lists, one for each column: keys={'a': [...], ...}.")
+        raise UnsupportedOperation(
+            "marginals: keys= is a dict of lists, one for each column: keys={'a': [...], ...}."
+        )
     return keys
 
 

@@ -26,21 +26,25 @@ def partitioned(
         raise UnsupportedOperation("partition: a part of a partition cannot be partitioned again.")
     if not isinstance(paying, Budget):
         raise UnsupportedOperation(
-            f"partition: {kind_of(paying)} cannot count parts in parallel, and a whole budget can. Protect the table "
-            f"with the budget itself, dp.protect(table, ..., budget=budget).partition({name!r}, keys=[...]), or ask "
-            f"a grouped question: frame.group_by({name!r}, keys=[...])."
+            f"partition: {kind_of(paying)} cannot count parts in parallel, and a whole budget can. "
+            "Protect the table with the budget itself, dp.protect(table, ..., "
+            f"budget=budget).partition({name!r}, keys=[...]), or ask a grouped question: "
+            f"frame.group_by({name!r}, keys=[...])."
         )
     domain = step.table.column(name, "partition").listed
     levels = read_keys(keys, (name,), [domain], f"partition({name!r})")
     if levels is None or any(key is None for key in levels.levels[0]):
-        raise InvalidArgument(f"partition({name!r}): list the keys of the parts, keys=['north', 'south'].")
+        raise InvalidArgument(
+            f"partition({name!r}): list the keys of the parts, keys=['north', 'south']."
+        )
     check_levels(step.table, (name,), levels.levels, f"partition({name!r})")
     check_limits(Limits(max_groups=most), step.table, f"partition({name!r})")
     values = tuple(key for key in levels.levels[0] if key is not None)
     for key in values:  # refuse before anything is written
         _ = PartitionPart(step, name, key, values, most, "").table
-    # The description of a partition says nothing of its rows, and partitions of other rows must not share its account.
-    # So each call opens a partition of its own, and the costs of two partitions add up.
+    # The description of a partition says nothing of its rows, and partitions of other rows must not
+    # share its account. So each call opens a partition of its own, and the costs of two partitions
+    # add up.
     call = "".join(f"{int(word):016x}" for word in bits.random_words(2))
     description = {
         **described_table(step),

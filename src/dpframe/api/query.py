@@ -38,34 +38,45 @@ from dpframe.usage import PRICED, Hints, NoNumber, check_flags, explains
 
 @explains(".{}({})", PRICED)
 class Query(NoNumber, Expects[Table_co]):
-    """A question about a protected frame. Nothing has been read and nothing paid; `release` does both, once."""
+    """A question about a protected frame.
+    Nothing has been read and nothing paid; `release` does both, once.
+    """
 
     __slots__ = ()
     _habits = QUERY
     _instead = NOT_RELEASED
 
     def explain(self) -> Derivation:
-        """The derivation: every step, what one unit can have after it, the sensitivity of each noisy total.
+        """The derivation: every step, what one unit can have after it, the
+        sensitivity of each noisy total.
 
-        On Spark it ends with the most jobs and shuffles of a release, which are counted in its plan. No row is read.
+        On Spark it ends with the most jobs and shuffles of a release, which are counted in its
+        plan. No row is read.
 
         >>> import polars as pl, dpframe as dp
-        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]})
+        >>> visits = pl.DataFrame(
+        ...     {"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]}
+        ... )
         >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
         >>> query = frame.clip("spend", 0, 10).sum("spend", max_rows=2)
         >>> print(str(query.explain()).partition(".")[0])
         Neighbouring tables: one unit 'user' joins or leaves (add-remove)
         """
         why = derivation(self._question, may_be_scaled(self._question))
-        return replace(why, work=engine.work_in_words(self._question, answer_kind(self._question).queries))
+        return replace(
+            why, work=engine.work_in_words(self._question, answer_kind(self._question).queries)
+        )
 
     @property
     def sensitivity(self) -> Mapping[str, Sensitivity]:
         """The distance by which one unit moves each noisy total: l0, l1, l2, linf (column unit).
 
-        Keys: the column's name where it is one total (`n`), name and part where it is derived (`spend.sum`).
+        Keys: the column's name where it is one total (`n`), name and part where it is
+        derived (`spend.sum`).
         >>> import polars as pl, dpframe as dp
-        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]})
+        >>> visits = pl.DataFrame(
+        ...     {"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]}
+        ... )
         >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
         >>> query = frame.agg(n=dp.count(), spend=dp.mean("spend", bounds=(0, 10)), max_rows=2)
         >>> query.sensitivity["n"]
@@ -84,13 +95,19 @@ class Query(NoNumber, Expects[Table_co]):
     def exact_totals(self, table: Any) -> Mapping[str, Mapping[Any, Fraction]]:
         """The totals of this question, without noise, on a made-up table: to check `sensitivity`.
 
-        Input:  table: any kind of table that can be protected, with the columns of the protected one
-        Output: for each noisy total its exact value per group (column unit); choices of ranks and trees have none
+        Input:  table: any kind of table that can be protected, with the columns of the protected
+                one
+        Output: for each noisy total its exact value per group (column unit); choices of ranks and
+                trees have none
         Errors: UnsupportedOperation for what is no table; EngineError where a column is missing
         """
         question = self._asked_of(engine.adopt(table))
         totals = engine.totals(question, 0)
-        keys = [key[0] if len(key) == 1 else key for key in totals.keys.rows()] if question.by else [()]
+        keys = (
+            [key[0] if len(key) == 1 else key for key in totals.keys.rows()]
+            if question.by
+            else [()]
+        )
         return {
             name: {key: int(value) * p.total.unit for key, value in zip(keys, values, strict=True)}
             for p, values in question.with_followed(totals.values)
@@ -103,10 +120,11 @@ class Query(NoNumber, Expects[Table_co]):
         return replace(self._question, step=rebased(self._question.step, data))
 
     def check(self, table: Any) -> None:
-        """Check that this question can be asked of another table, such as tonight's, by names and types alone.
+        """Check that this question can be asked of another table, such as
+        tonight's, by names and types alone.
 
-        A column whose type has changed is named, the unit above all: identifiers that became texts would be other
-        units. No row is read, nothing is charged.
+        A column whose type has changed is named, the unit above all: identifiers that became texts
+        would be other units. No row is read, nothing is charged.
 
         Input:  table: any kind of table that can be protected
         Errors: UnknownColumn, WrongType; those of a release before it is paid
@@ -121,27 +139,37 @@ class Query(NoNumber, Expects[Table_co]):
         types = dict(data.schema)
         for name, domain in source.data.schema:
             if name not in types:
-                raise UnknownColumn(f"check: the table has no column {name!r}, which the protected one has.")
+                raise UnknownColumn(
+                    f"check: the table has no column {name!r}, which the protected one has."
+                )
             if types[name].dtype != domain.dtype:
                 now, before = show(types[name].dtype), show(domain.dtype)
-                raise WrongType(f"check: {name!r} has the type {now} here, and had {before}. Read it as before.")
+                raise WrongType(
+                    f"check: {name!r} has the type {now} here, and had {before}. Read it as before."
+                )
         question = self._asked_of(data)
         answer_kind(question).validate(question)
 
     @property
     def only_in_both(self) -> frozenset[str]:
-        """The totals whose sensitivity is about groups that both tables have; see `Question.only_in_both`."""
+        """The totals whose sensitivity is about groups that both tables
+        have; see `Question.only_in_both`.
+        """
         return self._question.only_in_both
 
     def _covering(self, ci: float | None, covers: str | None, data: Any) -> Question:
         """The question with the intervals that are asked for, about the rows that were named."""
-        question = self._with_ci(ci)._question.covering(read_covers("noise" if covers is None else covers))
+        question = self._with_ci(ci)._question.covering(
+            read_covers("noise" if covers is None else covers)
+        )
         if ci is not None:
             check_ci(ci, question.by, question.outputs, question.layout, question.covers)
         if data is None:
             return question
         origin = engine.read_origin(data)
-        return replace(question, step=exchanged(question.step, lambda source: replace(source, origin=origin)))
+        return replace(
+            question, step=exchanged(question.step, lambda source: replace(source, origin=origin))
+        )
 
     def release(
         self,
@@ -163,42 +191,60 @@ class Query(NoNumber, Expects[Table_co]):
         supersedes: str | None = None,
         because: str | None = None,
     ) -> Release[Table_co]:
-        """Pay, read the rows, draw the noise, and give the table back: the only thing that does any of these.
+        """Pay, read the rows, draw the noise, and give the table back:
+        the only thing that does any of these.
 
-        Input:  epsilon > 0 and delta >= 0, the price; or rho > 0 (and delta, for keys found in the data) from a budget
-                in ρ or with accountant="gdp"; or share: a part of the whole budget, 0.02 for two per cent, in the terms
-                in which it buys less noise; noise: "laplace", "gaussian", or "auto" for the one with the smaller
-                standard deviation. For counts of listed groups, and sums with bounds of one sign, there is also noise
-                of which groups share a part, which "auto" may take: "k-norm" for ε alone, "elliptic" with δ or in ρ. A
-                sum over groups of such numbers has a larger error. Quantiles and most frequent values have mechanisms
-                of their own, with the δ unless noise="laplace"; name: in its budget, so that a second call with this
-                name gives the stored table for free; refresh: pay again for a name, and draw again; on_pending: "retry"
-                pays again for a name whose charged release was killed; "wait" waits for the answer if another process
-                of this machine is at work on it, and pays again if that was killed; data: which rows these are, see
-                `dpframe.protect`: the name over others is refused; ci: with 0.95 each number has the ends of its 95%
-                interval beside it, see `Release.with_ci`. Intervals are free, but for quantiles: half of a quantile's
-                price pays for its interval, which then holds whatever the values are; covers: "noise" for intervals of
-                the number without noise, or "population" for that of the population from which these people are drawn
-                at random, the default of rates of people with one row in a group. Counts, sums, means, ratios,
-                variances, covariances and correlations have it. Where people may have several rows, or values other
-                than 0 and 1, a part pays for how far they differ: a ninth to a fifth, and 1/13 for a correlation; fill:
-                with True, numbers that noise hides are not missing, see `Release.fill`; spender, purpose: who pays, and
-                what for; supersedes: a release that this one corrects, which stays paid; because: the reason
+        Input:  epsilon > 0 and delta >= 0, the price; or rho > 0 (and delta, for keys found in the
+                data) from a budget in ρ or with accountant="gdp"; or share: a part of the whole
+                budget, 0.02 for two per cent, in the terms in which it buys less noise; noise:
+                "laplace", "gaussian", or "auto" for the one with the smaller standard deviation.
+                For counts of listed groups, and sums with bounds of one sign, there is also noise
+                of which groups share a part, which "auto" may take: "k-norm" for ε alone,
+                "elliptic" with δ or in ρ. A sum over groups of such numbers has a larger error.
+                Quantiles and most frequent values have mechanisms of their own, with the δ unless
+                noise="laplace"; name: in its budget, so that a second call with this name gives the
+                stored table for free; refresh: pay again for a name, and draw again; on_pending:
+                "retry" pays again for a name whose charged release was killed; "wait" waits for the
+                answer if another process of this machine is at work on it, and pays again if that
+                was killed; data: which rows these are, see `dpframe.protect`: the name over others
+                is refused; ci: with 0.95 each number has the ends of its 95% interval beside it,
+                see `Release.with_ci`. Intervals are free, but for quantiles: half of a quantile's
+                price pays for its interval, which then holds whatever the values are; covers:
+                "noise" for intervals of the number without noise, or "population" for that of the
+                population from which these people are drawn at random, the default of rates of
+                people with one row in a group. Counts, sums, means, ratios, variances, covariances
+                and correlations have it. Where people may have several rows, or values other than 0
+                and 1, a part pays for how far they differ: a ninth to a fifth, and 1/13 for a
+                correlation; fill: with True, numbers that noise hides are not missing, see
+                `Release.fill`; spender, purpose: who pays, and what for; supersedes: a release that
+                this one corrects, which stays paid; because: the reason
         Output: Release; its table is of the kind that was protected
-        Bound:  (epsilon, delta) differential privacy for the protected unit; if no mechanism uses δ, it is not charged
+        Bound:  (epsilon, delta) differential privacy for the protected unit; if no mechanism uses
+                δ, it is not charged
         Errors: InvalidPrice, DeltaRequired and each BudgetError, which spend nothing; EngineError
 
         >>> import polars as pl, dpframe as dp
-        >>> query = pl.DataFrame({"user": [1, 1, 2]}).dp(unit="user", budget=dp.Budget(epsilon=1.0)).count_units()
+        >>> query = (
+        ...     pl.DataFrame({"user": [1, 1, 2]})
+        ...     .dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        ...     .count_units()
+        ... )
         >>> out = query.release(epsilon=0.5, name="users")
         >>> out.table.shape, out.cost
         ((1, 1), Loss(epsilon=0.5, delta=0.0))
-        >>> query.release(epsilon=0.5, name="users").table.equals(out.table)  # the stored table, for free
+        >>> query.release(epsilon=0.5, name="users").table.equals(
+        ...     out.table
+        ... )  # the stored table, for free
         True
         """
-        budget, question = resolve_budget(self._budget, spender, purpose), self._covering(ci, covers, data)
+        budget, question = (
+            resolve_budget(self._budget, spender, purpose),
+            self._covering(ci, covers, data),
+        )
         price = paid_price(budget, noise, name, share=share, epsilon=epsilon, delta=delta, rho=rho)
-        check_flags("fill= is True or False: whether numbers that noise hides altogether are shown.", fill)
+        check_flags(
+            "fill= is True or False: whether numbers that noise hides altogether are shown.", fill
+        )
         naming: Naming = {"name": name, "refresh": refresh, **read_pending(on_pending)}
         corrects = read_correction(name, supersedes, because)
         answer: Release[Table_co] = release(question, budget, price, corrects, **naming)
@@ -216,20 +262,26 @@ class Query(NoNumber, Expects[Table_co]):
         name: str | None = None,
         refresh: bool = False,
     ) -> Table_co:
-        """The error to expect under other limits: `query.tune({"max_rows": [1, 10, 100]}, epsilon=0.1)`.
+        """The error to expect under other limits:
+        `query.tune({"max_rows": [1, 10, 100]}, epsilon=0.1)`.
 
-        Input:  grid: lists of limits to try, by name: max_rows, max_groups, max_rows_per_group. Every combination is
-                tried, in place of the limits of this question. epsilon or rho: the price of histograms in which each
-                unit counts once; at: the ε or ρ of the planned release, by default nine times that price; delta: its δ,
-                which is not charged here; noise, name, refresh as in `release`
-        Output: one row for each combination: the limits, and the expected error of each column, `n_error` for `n`
-                (column unit). It is the root mean square error over the groups, from removed rows and from noise, as
-                precise as `dp.Auto` says. Numbers are not scaled here
+        Input:  grid: lists of limits to try, by name: max_rows, max_groups, max_rows_per_group.
+                Every combination is tried, in place of the limits of this question. epsilon or rho:
+                the price of histograms in which each unit counts once; at: the ε or ρ of the
+                planned release, by default nine times that price; delta: its δ, which is not
+                charged here; noise, name, refresh as in `release`
+        Output: one row for each combination: the limits, and the expected error of each column,
+                `n_error` for `n` (column unit). It is the root mean square error over the groups,
+                from removed rows and from noise, as precise as `dp.Auto` says. Numbers are not
+                scaled here
         Bound:  ε (or ρ) differential privacy; the table is made of noisy histograms
-        Errors: as in `release`; UnsupportedOperation with `dp.Rows(k)`, and for bounds that are not said
+        Errors: as in `release`; UnsupportedOperation with `dp.Rows(k)`, and for bounds that are not
+                said
 
         >>> import polars as pl, dpframe as dp
-        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]})
+        >>> visits = pl.DataFrame(
+        ...     {"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]}
+        ... )
         >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
         >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_rows=2).count()
         >>> query.tune({"max_rows": [1, 2, 5]}, epsilon=0.1).columns
@@ -237,24 +289,44 @@ class Query(NoNumber, Expects[Table_co]):
         """
         account = resolve_budget(self._budget)
         price = read_price(account.terms, epsilon=epsilon, rho=rho, noise=noise)
-        table = tuned(self._question, grid, account, price=price, at=at, delta=delta, name=name, refresh=refresh)
+        table = tuned(
+            self._question,
+            grid,
+            account,
+            price=price,
+            at=at,
+            delta=delta,
+            name=name,
+            refresh=refresh,
+        )
         shown: Table_co = as_kind(table, source_of(self._question.step).data.kind)
         return shown
 
     def __repr__(self) -> str:
         names = [output.name for output in self._question.outputs]
-        subject = visible(", ".join(names)) or f"the keys of {', '.join(map(repr, self._question.by))}"
-        return f"Query of {subject}: not released. See .explain(), .accuracy(epsilon=...), .release(epsilon=...)."
+        subject = (
+            visible(", ".join(names)) or f"the keys of {', '.join(map(repr, self._question.by))}"
+        )
+        return (
+            f"Query of {subject}: not released. See .explain(), .accuracy(epsilon=...), "
+            ".release(epsilon=...)."
+        )
 
     def _repr_html_(self) -> str:
         return self.explain()._repr_html_()
 
     def __reduce__(self) -> Any:
-        raise UnsupportedOperation("A query cannot be pickled or copied out: the copy would hold raw rows.")
+        raise UnsupportedOperation(
+            "A query cannot be pickled or copied out: the copy would hold raw rows."
+        )
 
 
-def _as_asked(answer: Release[Table_co], ci: float | None, covers: str | None, *, fill: bool) -> Release[Table_co]:
-    """The answer with intervals and with numbers that noise hides, where these were asked; other kinds hide none."""
+def _as_asked(
+    answer: Release[Table_co], ci: float | None, covers: str | None, *, fill: bool
+) -> Release[Table_co]:
+    """The answer with intervals and with numbers that noise hides, where these
+    were asked; other kinds hide none.
+    """
     if not isinstance(answer, Release):
         return answer if ci is None else answer.with_ci(ci)
     if covers is not None and read_covers(covers) is Covers.NOISE:
@@ -265,7 +337,9 @@ def _as_asked(answer: Release[Table_co], ci: float | None, covers: str | None, *
 
 
 class AskedThrough(NoNumber, Hints):
-    """A question whose answer is made of that of a `Query`. Nothing has been read and nothing paid."""
+    """A question whose answer is made of that of a `Query`.
+    Nothing has been read and nothing paid.
+    """
 
     __slots__ = ("_query",)
     _instead = NOT_RELEASED

@@ -19,22 +19,31 @@ def check_budget(budget: Any) -> Account | None:
     match budget:
         case Ledger():
             raise InvalidArgument(
-                "budget= takes one of the ledger's budgets: ledger.budget('visits-2026', epsilon=1.0)."
+                "budget= takes one of the ledger's budgets: ledger.budget('visits-2026', "
+                "epsilon=1.0)."
             )
         case PartBudget():
             raise InvalidArgument(
-                "budget= is that of one part of a partition, and only releases about that part compose in parallel. "
-                "Name the whole budget, and join or concatenate tables before they are partitioned."
+                "budget= is that of one part of a partition, and only releases about that part "
+                "compose in parallel. Name the whole budget, and join or concatenate tables "
+                "before they are partitioned."
             )
-    if budget is not None and not all(callable(getattr(budget, verb, None)) for verb in ("charge", "store")):
-        raise InvalidArgument(f"budget= takes a budget, dp.Budget(epsilon=1.0), not {kind_of(budget)}.")
+    if budget is not None and not all(
+        callable(getattr(budget, verb, None)) for verb in ("charge", "store")
+    ):
+        raise InvalidArgument(
+            f"budget= takes a budget, dp.Budget(epsilon=1.0), not {kind_of(budget)}."
+        )
     account: Account | None = budget
     return account
 
 
 def check_subject(budget: Account | None, subject: str) -> None:
-    """Refuse a table of other units than those of its budget. Errors: BudgetMismatch. Warns: DpFrameWarning."""
-    if isinstance(budget, (Budget, Allowance)):  # an account of somebody else looks when it is charged
+    """Refuse a table of other units than those of its budget.
+    Errors: BudgetMismatch. Warns: DpFrameWarning.
+    """
+    # an account of somebody else looks when it is charged
+    if isinstance(budget, (Budget, Allowance)):
         budget.check_subject(subject)
 
 
@@ -42,8 +51,9 @@ def check_same_budget(first: Account | None, second: Account | None, call: str) 
     """Refuse protected tables that are paid from different budgets. Errors: BudgetMismatch."""
     if first is not second and first != second:
         raise BudgetMismatch(
-            f"{call}: the tables are paid from different budgets, and a release about both would be charged to one of "
-            "them only. Protect them with the same budget=, and join or concatenate before you partition."
+            f"{call}: the tables are paid from different budgets, and a release about both would "
+            "be charged to one of them only. Protect them with the same budget=, and join or "
+            "concatenate before you partition."
         )
 
 
@@ -66,9 +76,10 @@ def set_budget(budget: Any) -> None:
 def set_memory(gib: float | None) -> None:
     """The most memory that the rows of one question take at a time; None takes the setting back.
 
-    A release about more rows works on one part of the units after another. Its answer is the same, and no release is
-    refused for the number of its rows. Without a setting it is 4 GiB, or less where `ulimit -v` or the container of
-    the process allows less. This is about pandas, Polars and PyArrow; databases and Spark have settings of their own.
+    A release about more rows works on one part of the units after another. Its answer is the same,
+    and no release is refused for the number of its rows. Without a setting it is 4 GiB, or less
+    where `ulimit -v` or the container of the process allows less. This is about pandas, Polars and
+    PyArrow; databases and Spark have settings of their own.
 
     Input:  gib: GiB, 2**30 bytes
     Errors: InvalidArgument
@@ -81,7 +92,9 @@ def set_memory(gib: float | None) -> None:
     set_most(None if gib is None else int(gib * 2**30))
 
 
-def resolve_budget(budget: Account | None, spender: str | None = None, purpose: str | None = None) -> Account:
+def resolve_budget(
+    budget: Account | None, spender: str | None = None, purpose: str | None = None
+) -> Account:
     """The named budget, or the default; with a spender, as it is spent by this one.
 
     Errors: BudgetRequired, with the line to type; InvalidArgument

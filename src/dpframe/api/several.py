@@ -20,15 +20,20 @@ from dpframe.usage import body_of, door, explained, is_list
 def concat(frames: Iterable[PrivateFrame[Table_co]]) -> PrivateFrame[Table_co]:
     """The rows of several protected frames, one below the other: `dp.concat([january, february])`.
 
-    Input:  frames: protected frames of the same unit, neighbour relation and budget, with the same columns in any order
-    Output: PrivateFrame; whole numbers of different types become Int64, numbers Float64, texts String. Bounds cover
-            those of every frame, and are known where every frame has them
-    Bound:  see `dpframe.plan.steps.combine.Concat`: limits are enforced on the rows of all frames together, so nothing
-            is multiplied
-    Errors: InvalidArgument, WrongType, UnsupportedOperation with `dp.Rows(k)` and for different units; BudgetMismatch
+    Input:  frames: protected frames of the same unit, neighbour relation and budget, with the same
+            columns in any order
+    Output: PrivateFrame; whole numbers of different types become Int64, numbers Float64, texts
+            String. Bounds cover those of every frame, and are known where every frame has them
+    Bound:  see `dpframe.plan.steps.combine.Concat`: limits are enforced on the rows of all frames
+            together, so nothing is multiplied
+    Errors: InvalidArgument, WrongType, UnsupportedOperation with `dp.Rows(k)` and for different
+            units; BudgetMismatch
 
     >>> import polars as pl, dpframe as dp
-    >>> months = [pl.DataFrame({"user": [1, 2], "spend": [3.0, 4.0]}), pl.DataFrame({"user": [2], "spend": [5.0]})]
+    >>> months = [
+    ...     pl.DataFrame({"user": [1, 2], "spend": [3.0, 4.0]}),
+    ...     pl.DataFrame({"user": [2], "spend": [5.0]}),
+    ... ]
     >>> budget = dp.Budget(epsilon=1)
     >>> year = concat([dp.protect(month, unit="user", budget=budget) for month in months])
     >>> year.sum("spend", bounds=(0, 10), max_rows=2).sensitivity["spend"].l1
@@ -36,7 +41,9 @@ def concat(frames: Iterable[PrivateFrame[Table_co]]) -> PrivateFrame[Table_co]:
     """
     members: list[PrivateFrame[Table_co]] = list(frames) if is_list(frames) else []
     if not members or not all(isinstance(frame, PrivateFrame) for frame in members):
-        raise InvalidArgument("concat: give a list of protected frames, such as dp.concat([january, february]).")
+        raise InvalidArgument(
+            "concat: give a list of protected frames, such as dp.concat([january, february])."
+        )
     first, *more = members
     for frame in more:
         check_same_budget(first._budget, frame._budget, "concat")
@@ -44,12 +51,17 @@ def concat(frames: Iterable[PrivateFrame[Table_co]]) -> PrivateFrame[Table_co]:
 
 
 @body_of(Budget.plan)
-def _planned(budget: Budget, typed: Iterable[object] | None, *, n: int | None, **price: Any) -> Batch | Loss:
-    """Several queries as one batch of a budget, or the price of each of n releases: see `Budget.plan`."""
+def _planned(
+    budget: Budget, typed: Iterable[object] | None, *, n: int | None, **price: Any
+) -> Batch | Loss:
+    """Several queries as one batch of a budget, or the price of each of
+    n releases: see `Budget.plan`.
+    """
     if typed is None:
         if n is None or price:
             raise WrongCall(
-                "plan: missing a required argument: 'queries'. Type budget.plan([query, ...], epsilon=0.1)."
+                "plan: missing a required argument: 'queries'. Type budget.plan([query, ...], "
+                "epsilon=0.1)."
             )
         return budget.each(n)
     queries = list(typed) if isinstance(typed, Iterable) else []
@@ -58,6 +70,8 @@ def _planned(budget: Budget, typed: Iterable[object] | None, *, n: int | None, *
     questions = []
     for query in queries:
         if not isinstance(query, Query) or query._budget not in (None, budget):
-            raise InvalidArgument("budget.plan([...]) takes queries of frames that this budget pays for.")
+            raise InvalidArgument(
+                "budget.plan([...]) takes queries of frames that this budget pays for."
+            )
         questions.append(query._question)
     return explained(batch_of, "budget.plan({1})")(questions, budget, **price)

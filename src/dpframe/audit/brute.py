@@ -1,4 +1,6 @@
-"""Brute force over small tables: how far one unit really moves each total, beside the claimed sensitivity."""
+"""Brute force over small tables: how far one unit really moves each total,
+beside the claimed sensitivity.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,14 @@ _HEADER = ("measure", "norm", "claimed", "reached", "")
 
 @dataclass(frozen=True, repr=False)
 class QueryCheck:
-    """The result of brute force: for each noisy total the claim and the largest change, in its column's unit.
+    """The result of brute force: for each noisy total the claim and the
+    largest change, in its column's unit.
 
-    `worst` holds, for each total, the first two neighbouring tables with the largest l1 change, or two tables that
-    break a claim; it is None if nothing changes. The totals of `only_in_both` are compared in groups that both tables
-    have: see `Query.only_in_both`. In any other total, a group that a table lacks counts as 0, also in the number of
-    units that decides which groups are found. `tables` and `pairs` are the numbers of tables and pairs that were
-    tried.
+    `worst` holds, for each total, the first two neighbouring tables with the largest l1 change, or
+    two tables that break a claim; it is None if nothing changes. The totals of `only_in_both` are
+    compared in groups that both tables have: see `Query.only_in_both`. In any other total, a group
+    that a table lacks counts as 0, also in the number of units that decides which groups are found.
+    `tables` and `pairs` are the numbers of tables and pairs that were tried.
     """
 
     claimed: Mapping[str, Sensitivity]
@@ -49,25 +52,44 @@ class QueryCheck:
 
     @property
     def tight(self) -> Mapping[str, bool]:
-        """For each total, whether the claimed l1 was reached. No smaller claim would then be true."""
-        return {name: self.reached[name].exact_l1 == claim.exact_l1 for name, claim in self.claimed.items()}
+        """For each total, whether the claimed l1 was reached.
+        No smaller claim would then be true.
+        """
+        return {
+            name: self.reached[name].exact_l1 == claim.exact_l1
+            for name, claim in self.claimed.items()
+        }
 
     @property
     def verdict(self) -> str:
         """The finding in words."""
-        extent = f"{self.pairs:,} pairs of neighbours ({self.relation}) among {self.tables:,} tables"
+        extent = (
+            f"{self.pairs:,} pairs of neighbours ({self.relation}) among {self.tables:,} tables"
+        )
         if not self.holds:
-            names = ", ".join(name for name, claim in self.claimed.items() if not within(self.reached[name], claim))
-            return f"A claim is false: {names} moves by more than claimed; .worst holds two tables that show it."
+            names = ", ".join(
+                name
+                for name, claim in self.claimed.items()
+                if not within(self.reached[name], claim)
+            )
+            return (
+                f"A claim is false: {names} moves by more than claimed; .worst holds two tables "
+                "that show it."
+            )
         tight = f"{sum(self.tight.values())} of {len(self.tight)}"
         sentence = f"No claim is exceeded by {extent}; l1 is reached for {tight}."
         more = " Larger tables were not tried."
         unseen = f" Not measured, since a choice of ranks has no total: {', '.join(self.left_out)}."
         alone = (
-            f" Of {', '.join(self.only_in_both)} only groups that both tables have were compared: a group of one table "
-            "alone is an event of keys, which δ covers."
+            f" Of {', '.join(self.only_in_both)} only groups that both tables have were compared: "
+            "a group of one table alone is an event of keys, which δ covers."
         )
-        return sentence + more + (unseen if self.left_out else "") + (alone if self.only_in_both else "")
+        return (
+            sentence
+            + more
+            + (unseen if self.left_out else "")
+            + (alone if self.only_in_both else "")
+        )
 
     def _rows(self) -> list[Names]:
         rows: list[Names] = []
@@ -105,21 +127,26 @@ def check_query(
     progress: bool | None = None,
     limit: int = 20_000,
 ) -> QueryCheck:
-    """Compare the claimed sensitivities of a question with the changes between all small neighbouring tables.
+    """Compare the claimed sensitivities of a question with the changes between
+    all small neighbouring tables.
 
-    Input:  question: a function from a protected frame to a query; universe: a table of the rows that may occur, made
-            up; unit as in `dpframe.protect`; size: each table has up to this many rows, and any of the universe may
-            repeat; progress: True, False, or None for a line on standard error when it takes long and somebody sees it;
-            limit: how many tables are still tried
+    Input:  question: a function from a protected frame to a query; universe: a table of the rows
+            that may occur, made up; unit as in `dpframe.protect`; size: each table has up to this
+            many rows, and any of the universe may repeat; progress: True, False, or None for a line
+            on standard error when it takes long and somebody sees it; limit: how many tables are
+            still tried
     Output: QueryCheck
-    Bound:  the largest change is a lower bound on the true sensitivity, and exact for tables of this universe and size.
-            The totals are those of `Query.exact_totals`, to which the release adds noise
-    Errors: InvalidArgument; UnsupportedOperation for too many tables, with their number, and for `dp.Auto`; those of
-            the question
+    Bound:  the largest change is a lower bound on the true sensitivity, and exact for tables of
+            this universe and size. The totals are those of `Query.exact_totals`, to which the
+            release adds noise
+    Errors: InvalidArgument; UnsupportedOperation for too many tables, with their number, and for
+            `dp.Auto`; those of the question
 
     >>> import polars as pl, dpframe as dp
     >>> rows = pl.DataFrame({"user": [1, 1, 2], "spend": [5.0, -40.0, 7.0]})
-    >>> check = check_query(lambda frame: frame.sum("spend", bounds=(0, 10), max_rows=2), rows, unit="user")
+    >>> check = check_query(
+    ...     lambda frame: frame.sum("spend", bounds=(0, 10), max_rows=2), rows, unit="user"
+    ... )
     >>> check.holds, check.tight, check.tables, check.pairs
     (True, {'spend': False}, 20, 26)
     >>> check.claimed["spend"].l1, check.reached["spend"].l1
@@ -130,15 +157,25 @@ def check_query(
     tables = _tables(question, len(owners), real(size), real(limit))
     query = question(protect(rows, unit, neighbors=neighbors))
     if not isinstance(query, Query):
-        raise InvalidArgument("check_query: the question is a function that takes a protected frame and gives a query.")
+        raise InvalidArgument(
+            "check_query: the question is a function that takes a protected frame and gives a "
+            "query."
+        )
     claims = query.sensitivity
     max_rows = unit.max_rows if isinstance(unit, Rows) else None
 
     def table(number: int) -> Table:
-        return taken(rows, [kind for kind, count in enumerate(tables[number]) for _ in range(count)])
+        return taken(
+            rows, [kind for kind, count in enumerate(tables[number]) for _ in range(count)]
+        )
 
-    answers = [query.exact_totals(table(i)) for i in watched(range(len(tables)), len(tables), "tables", progress)]
-    comparison = _Comparison({name: claim for name, claim in claims.items() if name in answers[0]}, query.only_in_both)
+    answers = [
+        query.exact_totals(table(i))
+        for i in watched(range(len(tables)), len(tables), "tables", progress)
+    ]
+    comparison = _Comparison(
+        {name: claim for name, claim in claims.items() if name in answers[0]}, query.only_in_both
+    )
     for i, j in pairs(tables, owners, neighbors, max_rows):
         comparison.compare(i, j, answers)
     left_out = tuple(name for name in claims if name not in answers[0])
@@ -168,11 +205,15 @@ def _checked(
 
 
 class _Comparison:
-    """The largest distances between the answers of neighbours, and the tables between which each total moves most."""
+    """The largest distances between the answers of neighbours, and the tables
+    between which each total moves most.
+    """
 
     def __init__(self, claims: Mapping[str, Sensitivity], in_both: frozenset[str]) -> None:
         self.claims, self.in_both = claims, in_both
-        self.reached: dict[str, tuple[Any, ...]] = dict.fromkeys(claims, (0, Fraction(0), Fraction(0), Fraction(0)))
+        self.reached: dict[str, tuple[Any, ...]] = dict.fromkeys(
+            claims, (0, Fraction(0), Fraction(0), Fraction(0))
+        )
         self.farthest: dict[str, tuple[int, int]] = {}
         self.pairs = 0
 
@@ -180,7 +221,9 @@ class _Comparison:
         """One more pair of neighbours, by their places among the answers."""
         self.pairs += 1
         for name, claim in self.claims.items():
-            norms = distances(answers[first][name], answers[second][name], in_both=name in self.in_both)
+            norms = distances(
+                answers[first][name], answers[second][name], in_both=name in self.in_both
+            )
             if norms[1] > self.reached[name][1] or not within(_sensitivity(norms), claim):
                 self.farthest[name] = first, second
             self.reached[name] = tuple(map(max, self.reached[name], norms))
@@ -190,10 +233,14 @@ def _tables(question: object, kinds: int, size: object, limit: object) -> list[t
     """The tables to try. Errors: InvalidArgument; UnsupportedOperation for too many tables."""
     if not is_integer(size, 1) or not kinds:
         raise InvalidArgument(
-            "check_query: size= is a whole number of at least 1, and the universe has at least a row."
+            "check_query: size= is a whole number of at least 1, and the universe has at least a "
+            "row."
         )
     if not callable(question):
-        raise InvalidArgument("check_query: the question is a function that takes a protected frame and gives a query.")
+        raise InvalidArgument(
+            "check_query: the question is a function that takes a protected frame and gives a "
+            "query."
+        )
     if not is_integer(limit):
         raise InvalidArgument("check_query: limit= is a whole number of tables.")
     number = 1
@@ -201,8 +248,9 @@ def _tables(question: object, kinds: int, size: object, limit: object) -> list[t
         number = number * (kinds + row) // row
         if number > limit:
             raise UnsupportedOperation(
-                f"check_query: there are {number:,} tables of up to {row} of these {kinds} rows; that is more than "
-                f"limit={limit}. Make the universe or the size smaller, or raise limit=."
+                f"check_query: there are {number:,} tables of up to {row} of these {kinds} rows; "
+                f"that is more than limit={limit}. Make the universe or the size smaller, or raise "
+                "limit=."
             )
     return multisets(kinds, size)
 

@@ -23,12 +23,13 @@ Owner = tuple[object, ...]  # the identifiers of one unit
 def neighbours(table: Table, unit: Unit, *, exchange: Table = None) -> Iterator[Table]:
     """Every table that differs from this one in the rows of one unit.
 
-    Input:  table: pandas DataFrame, Polars DataFrame or LazyFrame (which is collected), PyArrow Table, made up; unit as
-            in `dpframe.protect`; exchange: a table of the same kind and columns, whose units take the place of one
-    Output: tables of the same kind. Without exchange ("add-remove"): each unit's rows are gone, once; with
-            `dp.Rows(k)` each set of 1 to k rows. With exchange ("replace"): each unit's rows are gone, and those of one
-            unit of exchange, which is not among the others, stand at the end; with `dp.Rows(k)` sets of 1 to k rows of
-            each. Rows without a unit stay
+    Input:  table: pandas DataFrame, Polars DataFrame or LazyFrame (which is collected), PyArrow
+            Table, made up; unit as in `dpframe.protect`; exchange: a table of the same kind and
+            columns, whose units take the place of one
+    Output: tables of the same kind. Without exchange ("add-remove"): each unit's rows are gone,
+            once; with `dp.Rows(k)` each set of 1 to k rows. With exchange ("replace"): each unit's
+            rows are gone, and those of one unit of exchange, which is not among the others, stand
+            at the end; with `dp.Rows(k)` sets of 1 to k rows of each. Rows without a unit stay
     Errors: InvalidArgument, UnknownColumn, UnsupportedOperation
 
     >>> import polars as pl
@@ -61,11 +62,15 @@ def _without(height: int, leaving: Sequence[int]) -> list[int]:
 
 
 def _sets(table: Table, unit: Unit) -> list[tuple[Owner | None, list[int]]]:
-    """The sets of rows that one unit can have: its own rows, or with `dp.Rows(k)` any 1 to k rows."""
+    """The sets of rows that one unit can have: its own rows, or
+    with `dp.Rows(k)` any 1 to k rows.
+    """
     owners = owners_of(table, unit)
     if isinstance(unit, Rows):
         sizes = range(1, min(unit.max_rows, len(owners)) + 1)
-        return [(None, list(rows)) for size in sizes for rows in combinations(range(len(owners)), size)]
+        return [
+            (None, list(rows)) for size in sizes for rows in combinations(range(len(owners)), size)
+        ]
     places: dict[Owner, list[int]] = {}
     for place, owner in enumerate(owners):
         if owner is not None:
@@ -74,7 +79,9 @@ def _sets(table: Table, unit: Unit) -> list[tuple[Owner | None, list[int]]]:
 
 
 def owners_of(table: Table, unit: Unit) -> list[Owner | None]:
-    """The unit of each row of a table; None for a row without a unit, and for every row with `dp.Rows(k)`."""
+    """The unit of each row of a table; None for a row without a unit, and
+    for every row with `dp.Rows(k)`.
+    """
     names: list[str] = []
     match unit:
         case Rows():
@@ -109,8 +116,8 @@ def eager(table: Table) -> Table:
     if isinstance(frame, nw.DataFrame) and frame.implementation in _KINDS:
         return table
     raise UnsupportedOperation(
-        "dpframe.audit takes pandas DataFrames, Polars DataFrames and LazyFrames and PyArrow Tables, "
-        f"not {kind_of(table)}."
+        "dpframe.audit takes pandas DataFrames, Polars DataFrames and LazyFrames and PyArrow "
+        f"Tables, not {kind_of(table)}."
     )
 
 
@@ -127,12 +134,15 @@ def joined(first: Table, second: Table) -> Table:
     """The rows of two tables of one kind, one below the other. Errors: InvalidArgument."""
     both = [_frame(first), _frame(second)]
     if type(first) is not type(second) or both[0].columns != both[1].columns:
-        raise InvalidArgument("exchange= is a table of the same kind, with the same columns in the same order.")
+        raise InvalidArgument(
+            "exchange= is a table of the same kind, with the same columns in the same order."
+        )
     return nw.maybe_reset_index(nw.concat(both)).to_native()
 
 
 def multisets(kinds: int, size: int) -> list[Counts]:
-    """Every table of up to `size` rows, each row of one of the kinds, as how often each kind occurs.
+    """Every table of up to `size` rows, each row of one of the kinds,
+    as how often each kind occurs.
 
     >>> multisets(2, 2)
     [(0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2)]
@@ -144,14 +154,18 @@ def multisets(kinds: int, size: int) -> list[Counts]:
 
 
 def pairs(
-    tables: Sequence[Counts], owners: Sequence[Owner | None], relation: str, max_rows: int | None = None
+    tables: Sequence[Counts],
+    owners: Sequence[Owner | None],
+    relation: str,
+    max_rows: int | None = None,
 ) -> Iterator[tuple[int, int]]:
     """Every two of the tables that are neighbours, as their numbers.
 
-    Input:  tables: all up to some size, as `multisets` gives them; owners: the unit of each kind of row, None for a row
-            without a unit; max_rows: with `dp.Rows(k)` the k, in place of owners
-    Output: under add-remove (without the unit, with it); under replace two tables that each have one unit more than the
-            same rest
+    Input:  tables: all up to some size, as `multisets` gives them; owners: the unit of each kind of
+            row, None for a row without a unit; max_rows: with `dp.Rows(k)` the k, in place of
+            owners
+    Output: under add-remove (without the unit, with it); under replace two tables that each have
+            one unit more than the same rest
     Bound:  complete: two neighbours have a common rest, and every rest is one of the tables
 
     >>> list(pairs(multisets(2, 1), [("a",), ("b",)], "replace"))
@@ -163,16 +177,26 @@ def pairs(
         for rest in _rests(counts, owners, max_rows):
             same_rest.setdefault(numbers[rest], []).append(i)
     for rest_number, members in same_rest.items():
-        yield from combinations(members, 2) if relation == Relation.REPLACE else ((rest_number, i) for i in members)
+        yield from (
+            combinations(members, 2)
+            if relation == Relation.REPLACE
+            else ((rest_number, i) for i in members)
+        )
 
 
-def _rests(counts: Counts, owners: Sequence[Owner | None], max_rows: int | None) -> Iterator[Counts]:
+def _rests(
+    counts: Counts, owners: Sequence[Owner | None], max_rows: int | None
+) -> Iterator[Counts]:
     """The rest of a table without one unit, for each of its units."""
     if max_rows is not None:
         for leaving in product(*(range(count + 1) for count in counts)):
             if 1 <= sum(leaving) <= max_rows:
                 yield tuple(count - less for count, less in zip(counts, leaving, strict=True))
         return
-    present = dict.fromkeys(o for o, count in zip(owners, counts, strict=True) if count and o is not None)
+    present = dict.fromkeys(
+        o for o, count in zip(owners, counts, strict=True) if count and o is not None
+    )
     for owner in present:
-        yield tuple(0 if whose == owner else count for count, whose in zip(counts, owners, strict=True))
+        yield tuple(
+            0 if whose == owner else count for count, whose in zip(counts, owners, strict=True)
+        )

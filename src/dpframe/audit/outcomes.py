@@ -11,7 +11,8 @@ from dpframe.arrays import NUMERIC, Floats
 from dpframe.errors import InvalidArgument
 from dpframe.release import Release
 
-Outcome = tuple[Hashable, tuple[float, ...]]  # a label (all parts that are no numbers) and the numbers
+# a label (all parts that are no numbers) and the numbers
+Outcome = tuple[Hashable, tuple[float, ...]]
 
 _MIDDLE = np.linspace(0.02, 0.98, 49)
 _TAIL = np.geomspace(1e-4, 0.015, 8)
@@ -22,7 +23,8 @@ _SURE = 5.0  # standard deviations by which estimates are cautious when an event
 def outcomes_of(answer: object) -> list[Outcome]:
     """The result of one call of a release function, as one or several independent outcomes.
 
-    Input:  a `Release`, a number, a text or None: one outcome; an array or list: as many outcomes as it has rows
+    Input:  a `Release`, a number, a text or None: one outcome; an array or list: as many outcomes
+            as it has rows
     Errors: InvalidArgument
     """
     if isinstance(answer, Release):
@@ -33,7 +35,9 @@ def outcomes_of(answer: object) -> list[Outcome]:
     if hasattr(answer, "to_numpy"):
         answer = answer.to_numpy()
     match answer:
-        case np.ndarray() if answer.ndim == 1 and answer.dtype.kind in NUMERIC and not np.isnan(answer).any():
+        case np.ndarray() if (
+            answer.ndim == 1 and answer.dtype.kind in NUMERIC and not np.isnan(answer).any()
+        ):
             return [((), (number,)) for number in answer.astype(np.float64).tolist()]
         case np.ndarray() if answer.ndim in (1, 2):
             answer = answer.tolist()
@@ -57,16 +61,20 @@ def _outcome(parts: Iterable[object]) -> Outcome:
             case _:
                 labels.append(part)
     if not all(isinstance(label, Hashable) for label in labels):
-        raise InvalidArgument("audit: the release function gives releases, numbers, texts, or a list of them.")
+        raise InvalidArgument(
+            "audit: the release function gives releases, numbers, texts, or a list of them."
+        )
     return tuple(labels), tuple(numbers)
 
 
 @dataclass(frozen=True)
 class OutcomeCells:
-    """A partition of all outcomes by label and by a score of the numbers. Draws that are not counted later fix it.
+    """A partition of all outcomes by label and by a score of the numbers.
+    Draws that are not counted later fix it.
 
-    A single number is its own score. For several numbers the score is a weighted sum: the weight of a number is the
-    difference of the two tables' medians of it, divided by its squared interquartile range.
+    A single number is its own score. For several numbers the score is a weighted sum: the weight of
+    a number is the difference of the two tables' medians of it, divided by its squared
+    interquartile range.
     """
 
     weights: dict[tuple[Hashable, int], Floats]
@@ -83,18 +91,26 @@ class OutcomeCells:
                 continue
             weights[kind] = _weights(*both)
             scores = np.concatenate(both) @ weights[kind]
-            at = _AT if len(scores) > 20_000 else np.linspace(0, 1, max(2, min(40, len(scores) // 100)) + 1)[1:-1]
+            at = (
+                _AT
+                if len(scores) > 20_000
+                else np.linspace(0, 1, max(2, min(40, len(scores) // 100)) + 1)[1:-1]
+            )
             edges[kind] = np.unique(np.quantile(scores, at, method="lower"))
         return cls(weights, edges)
 
     def score(self, outcome: Outcome) -> float | None:
-        """The score of an outcome's numbers; None without numbers, or for a kind that the learnt draws do not have."""
+        """The score of an outcome's numbers; None without numbers, or for a kind
+        that the learnt draws do not have.
+        """
         label, numbers = outcome
         weights = self.weights.get((label, len(numbers)))
         return None if weights is None else float(np.asarray(numbers) @ weights)
 
     def counts(self, outcomes: Sequence[Outcome]) -> dict[tuple[Hashable, int, int], int]:
-        """Number of outcomes in each cell: kind (label and number of numbers), and number of the interval."""
+        """Number of outcomes in each cell: kind (label and number of
+        numbers), and number of the interval.
+        """
         cells: dict[tuple[Hashable, int, int], int] = {}
         for kind, values in _by_kind(outcomes).items():
             if kind not in self.weights:
@@ -110,7 +126,10 @@ def _by_kind(outcomes: Sequence[Outcome]) -> dict[tuple[Hashable, int], Floats]:
     rows: dict[tuple[Hashable, int], list[tuple[float, ...]]] = {}
     for label, numbers in outcomes:
         rows.setdefault((label, len(numbers)), []).append(numbers)
-    return {kind: np.array(values, np.float64).reshape(len(values), kind[1]) for kind, values in rows.items()}
+    return {
+        kind: np.array(values, np.float64).reshape(len(values), kind[1])
+        for kind, values in rows.items()
+    }
 
 
 def _weights(first: Floats, second: Floats) -> Floats:
@@ -127,7 +146,9 @@ def _weights(first: Floats, second: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class OutcomeSet:
-    """A set of cells that is likelier under one table; `first` says whether that is the first table."""
+    """A set of cells that is likelier under one table;
+    `first` says whether that is the first table.
+    """
 
     cells: frozenset[tuple[Hashable, int, int]]
     first: bool
@@ -143,7 +164,9 @@ def best_event(
     trials: int,
     delta: float,
 ) -> OutcomeSet:
-    """The event whose cautious estimate of ε is largest: unions of the likeliest cells, and one-sided intervals."""
+    """The event whose cautious estimate of ε is largest:
+    unions of the likeliest cells, and one-sided intervals.
+    """
     cells = sorted(first.keys() | second.keys(), key=repr)
     best = (-np.inf, OutcomeSet(frozenset(), True))
     for is_first, (likely, rare) in ((True, (first, second)), (False, (second, first))):
@@ -164,5 +187,8 @@ def best_event(
                 values = np.where(sure > 0, np.log(np.maximum(sure, 1e-300) / rarely), -np.inf)
             at = int(np.argmax(values))
             if values[at] > best[0]:
-                best = (float(values[at]), OutcomeSet(frozenset(cells[i] for i in order[: at + 1]), is_first))
+                best = (
+                    float(values[at]),
+                    OutcomeSet(frozenset(cells[i] for i in order[: at + 1]), is_first),
+                )
     return best[1]

@@ -19,14 +19,17 @@ _CLOSE = 1e-12  # how near the bound comes to the largest p
 
 
 def at_least(hits: int, trials: int, alpha: float) -> float:
-    """A lower confidence bound for the probability of an event, wrong with probability at most alpha.
+    """A lower confidence bound for the probability of an event, wrong
+    with probability at most alpha.
 
     Input:  hits of trials (counts); alpha in (0, 1)
-    Output: the largest p, to 1e-12, at which P[hits or more] is surely at most alpha; 0 without a hit
-    Bound:  that tail is the regularised incomplete beta function I_p(hits, trials - hits + 1), taken in ball
-            arithmetic; it grows with p
-    Source: Clopper and Pearson 1934, doi:10.1093/biomet/26.4.404. The logarithm of the tail is concave in p, so that
-            Newton's steps from below stay below; each p is held against alpha before it is used, in ball arithmetic
+    Output: the largest p, to 1e-12, at which P[hits or more] is surely at most alpha; 0 without a
+            hit
+    Bound:  that tail is the regularised incomplete beta function I_p(hits, trials - hits + 1),
+            taken in ball arithmetic; it grows with p
+    Source: Clopper and Pearson 1934, doi:10.1093/biomet/26.4.404. The logarithm of the tail is
+            concave in p, so that Newton's steps from below stay below; each p is held against alpha
+            before it is used, in ball arithmetic
     Errors: InvalidArgument
 
     >>> round(at_least(10, 10, 0.5), 6)
@@ -43,21 +46,27 @@ def at_least(hits: int, trials: int, alpha: float) -> float:
             p = guess if low < guess < high else (low + high) / 2
             tail = ball(p).beta_lower(ball(hits), ball(trials - hits + 1), 1)
             if tail <= alpha:
-                low, guess = p, p + max(_step(hits, trials, alpha, p, float(tail.mid())), 0.9 * _CLOSE)
+                low, guess = (
+                    p,
+                    p + max(_step(hits, trials, alpha, p, float(tail.mid())), 0.9 * _CLOSE),
+                )
             else:
                 high, guess = p, 0.0
     return low
 
 
 def _step(hits: int, trials: int, alpha: float, p: float, tail: float) -> float:
-    """Step of Newton's method from p, by the logarithm of the tail there; 1 where floats cannot tell."""
+    """Step of Newton's method from p, by the logarithm of the tail
+    there; 1 where floats cannot tell.
+    """
     ways = math.lgamma(trials + 1) - math.lgamma(hits) - math.lgamma(trials - hits + 1)
     density = math.exp(ways + (hits - 1) * math.log(p) + (trials - hits) * math.log1p(-p))
     return math.log(alpha / tail) * tail / density if tail > 0 and density > 0 else 1.0
 
 
 def at_most(hits: int, trials: int, alpha: float) -> float:
-    """An upper confidence bound for the probability of an event, wrong with probability at most alpha: see `at_least`.
+    """An upper confidence bound for the probability of an event, wrong with probability
+    at most alpha: see `at_least`.
 
     >>> at_most(0, 10, 0.5) == 1 - at_least(10, 10, 0.5)
     True
@@ -71,11 +80,12 @@ MOST = 10**8  # outcomes, which are kept
 
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """The result of an audit. `lower` is a lower bound on ε with confidence 1 - 1e-6; a bound of 0 says nothing.
+    """The result of an audit.
+    `lower` is a lower bound on ε with confidence 1 - 1e-6; a bound of 0 says nothing.
 
-    `claimed` is (ε, δ), and `trials` the number of outcomes of each table. `counted` is the number of them in the
-    counted half. `seen` says how often the chosen event occurred in that half, under the table where it is likelier and
-    under the other.
+    `claimed` is (ε, δ), and `trials` the number of outcomes of each table. `counted` is the number
+    of them in the counted half. `seen` says how often the chosen event occurred in that half, under
+    the table where it is likelier and under the other.
     """
 
     lower: float
@@ -98,11 +108,14 @@ class Audit:
         claim = f"ε = {epsilon:g}" + (f", δ = {delta:g}" if delta else "")
         hits, misses = self.seen
         finding = (
-            f"an event seen {hits:,} and {misses:,} times in {self.counted:,} releases of each table shows that ε is "
-            f"at least {self.lower:.4g} (confidence 1 - 1e-6)"
+            f"an event seen {hits:,} and {misses:,} times in {self.counted:,} releases of each "
+            f"table shows that ε is at least {self.lower:.4g} (confidence 1 - 1e-6)"
         )
         if self.holds:
-            return f"The claim {claim} stands: {finding}. An audit can refute a claim; it cannot prove one."
+            return (
+                f"The claim {claim} stands: {finding}. An audit can refute a claim; it cannot "
+                "prove one."
+            )
         return f"The claim {claim} is false: {finding}."
 
     def __repr__(self) -> str:
@@ -110,7 +123,9 @@ class Audit:
 
     def plot(self) -> Any:
         """The outcomes of both tables, as histograms (Altair; needs `dpframe[charts]`)."""
-        scores: list[list[Any]] = [[self._cells.score(outcome) for outcome in side] for side in self._outcomes]
+        scores: list[list[Any]] = [
+            [self._cells.score(outcome) for outcome in side] for side in self._outcomes
+        ]
         if any(score is None for side in scores for score in side):
             scores = [[_words(outcome) for outcome in side] for side in self._outcomes]
         return histograms(scores[0], scores[1], title=self._title)
@@ -135,16 +150,19 @@ def audit(
     *,
     progress: bool | None = None,
 ) -> Audit:
-    """Release two neighbouring tables many times, and measure how well the outcomes tell them apart.
+    """Release two neighbouring tables many times, and measure how
+    well the outcomes tell them apart.
 
-    Input:  release: a function of a table that releases it once and gives the `Release`, a number, a text or a tuple of
-            these; or a list or array of several independent outcomes of it; table, neighbour: made up, different in one
-            unit; epsilon, delta: the claim; trials: outcomes of each table; progress: True, False, or None for a line
-            on standard error when it takes long and somebody sees it
+    Input:  release: a function of a table that releases it once and gives the `Release`, a number,
+            a text or a tuple of these; or a list or array of several independent outcomes of it;
+            table, neighbour: made up, different in one unit; epsilon, delta: the claim; trials:
+            outcomes of each table; progress: True, False, or None for a line on standard error when
+            it takes long and somebody sees it
     Output: Audit. Every release is charged, so give it a budget that suffices
-    Bound:  every second outcome chooses an event S; the others are counted. If P[S] >= p and Q[S] <= q, by Clopper and
-            Pearson at 5e-7 each, then every ε with P[S] <= e^ε·Q[S] + δ is at least log((p - δ) / q). The choice does
-            not depend on the counted outcomes, so the bound is wrong with probability at most 1e-6
+    Bound:  every second outcome chooses an event S; the others are counted. If P[S] >= p and Q[S]
+            <= q, by Clopper and Pearson at 5e-7 each, then every ε with P[S] <= e^ε·Q[S] + δ is at
+            least log((p - δ) / q). The choice does not depend on the counted outcomes, so the bound
+            is wrong with probability at most 1e-6
     Source: Ding et al. 2018, arXiv:1805.10559; Jagielski et al. 2020, arXiv:2006.07709
     Errors: InvalidArgument; those of the release
 
@@ -157,7 +175,9 @@ def audit(
     """
     claim = _claim(epsilon, delta)
     if not callable(release):
-        raise InvalidArgument("audit: release is a function that takes a table and releases it once.")
+        raise InvalidArgument(
+            "audit: release is a function that takes a table and releases it once."
+        )
     number = read_whole(trials, 4, MOST, f"audit: trials= is a whole number from 4 to {MOST}.")
     sides: tuple[list[Outcome], list[Outcome]] = ([], [])
     for _ in watched(_until(sides, number), number, "releases", progress):
@@ -179,7 +199,9 @@ def audit(
 
 
 def _until(sides: tuple[list[Outcome], list[Outcome]], trials: int) -> Iterator[int]:
-    """One step for each outcome that is still missing. A call that gives several outcomes passes several steps."""
+    """One step for each outcome that is still missing.
+    A call that gives several outcomes passes several steps.
+    """
     number = 0
     while number < trials:
         yield number
@@ -189,5 +211,7 @@ def _until(sides: tuple[list[Outcome], list[Outcome]], trials: int) -> Iterator[
 def _claim(epsilon: object, delta: object) -> tuple[float, float]:
     claim = real(epsilon), real(delta)
     if claim[0] is None or claim[1] is None or not 0 <= claim[0] <= 1e300 or not 0 <= claim[1] < 1:
-        raise InvalidArgument("audit: the claim is epsilon=, a number of at least 0, and delta=, in [0, 1).")
+        raise InvalidArgument(
+            "audit: the claim is epsilon=, a number of at least 0, and delta=, in [0, 1)."
+        )
     return float(claim[0]), float(claim[1])

@@ -1,4 +1,6 @@
-"""Privacy budgets: losses, how they add up, and the account that is charged before any row is read."""
+"""Privacy budgets: losses, how they add up, and the account that is
+charged before any row is read.
+"""
 
 from dpframe.budget.accountants import Accountant
 from dpframe.budget.adaptive import Normal

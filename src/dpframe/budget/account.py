@@ -58,10 +58,19 @@ def now() -> dt.datetime:
 
 
 class BudgetAccount(BudgetState):
-    """The half of a budget that is charged. `Budget` adds how one is made and divided, and what is asked with it."""
+    """The half of a budget that is charged.
+    `Budget` adds how one is made and divided, and what is asked with it.
+    """
 
-    def _open(self, accountant: Accountant, limit: Loss, book: Book, payer: Payer | None = None) -> None:
-        self._accountant, self._limit, self._book, self._payer = accountant, limit, book, payer or Payer()
+    def _open(
+        self, accountant: Accountant, limit: Loss, book: Book, payer: Payer | None = None
+    ) -> None:
+        self._accountant, self._limit, self._book, self._payer = (
+            accountant,
+            limit,
+            book,
+            payer or Payer(),
+        )
 
     @classmethod
     def kept_in(cls, book: Book, accountant: Accountant, limit: Loss, payer: Payer) -> Self:
@@ -71,7 +80,9 @@ class BudgetAccount(BudgetState):
         return budget
 
     def for_spender(self, spender: str | None, purpose: str | None = None) -> Self:
-        """The same budget, where one spender spends all that is charged, for a purpose. Nothing proves who it is."""
+        """The same budget, where one spender spends all that is charged, for a purpose.
+        Nothing proves who it is.
+        """
         typed = Payer.of(spender, purpose)
         payer = Payer(typed.spender or self._payer.spender, typed.purpose or self._payer.purpose)
         return self.kept_in(self._book, self._accountant, self._limit, payer)
@@ -83,10 +94,14 @@ class BudgetAccount(BudgetState):
 
     @property
     def caps(self) -> list[Cap]:
-        """Each cap with what is spent of it now, and when it begins anew; that of spenders once for each spender.
+        """Each cap with what is spent of it now, and when it begins anew;
+        that of spenders once for each spender.
 
         >>> import dpframe as dp
-        >>> [(cap.cap, cap.most, cap.spent) for cap in dp.Budget(epsilon=5, caps={"release": 0.5}).caps]
+        >>> [
+        ...     (cap.cap, cap.most, cap.spent)
+        ...     for cap in dp.Budget(epsilon=5, caps={"release": 0.5}).caps
+        ... ]
         [('release', 'ε = 0.5', Loss(epsilon=0.0, delta=0.0))]
         """
         state = self._book.caps()
@@ -113,19 +128,23 @@ class BudgetAccount(BudgetState):
         policies: Sequence[Fields] = (),
         normal: Normal | None = None,
     ) -> Receipt:
-        """Charge a release, or refuse it and change nothing. A name that was released gets its stored answer for free.
+        """Charge a release, or refuse it and change nothing.
+        A name that was released gets its stored answer for free.
 
-        Input:  loss: the price of one release; subject: whose privacy it is (unit and neighbour relation); query: the
-                release in public words; name and plan: the release's name and a description of it without data;
-                refresh: whether to pay again for a name; retry: whether to pay again for a name that is pending or
-                failed; wait: whether to pay again for a name whose process on this machine was killed, see `patient`;
-                batch: whether the loss is that of several queries which were all fixed beforehand; events: the
-                mechanisms, by their names in dp-accounting; part: the part of a partition that the release is about;
-                within: the earlier charge that paid for this release, if there is one; policies: see `body_of`; normal:
-                what is known of the release besides its price
-        Errors: BudgetMismatch when the budget is bound to another subject; BudgetExceeded; CapExceeded;
-                ReleaseMismatch when the name was used for another plan; ReleasePending; FailuresUnacknowledged;
-                UnsupportedOperation for a single release from a budget with accountant "pld"
+        Input:  loss: the price of one release; subject: whose privacy it is (unit and neighbour
+                relation); query: the release in public words; name and plan: the release's name and
+                a description of it without data; refresh: whether to pay again for a name; retry:
+                whether to pay again for a name that is pending or failed; wait: whether to pay
+                again for a name whose process on this machine was killed, see `patient`; batch:
+                whether the loss is that of several queries which were all fixed beforehand; events:
+                the mechanisms, by their names in dp-accounting; part: the part of a partition that
+                the release is about; within: the earlier charge that paid for this release, if
+                there is one; policies: see `body_of`; normal: what is known of the release besides
+                its price
+        Errors: BudgetMismatch when the budget is bound to another subject; BudgetExceeded;
+                CapExceeded; ReleaseMismatch when the name was used for another plan;
+                ReleasePending; FailuresUnacknowledged; UnsupportedOperation for a single release
+                from a budget with accountant "pld"
         """
         self._check_call(name, refresh, batch=batch)
         if self.terms is Terms.RHO and loss.exact_rho is None and within is None:
@@ -137,7 +156,11 @@ class BudgetAccount(BudgetState):
             self._check_subject(page.subject, subject)
             earlier = known(page, body)
             retry = retry or (wait and earlier is not None and was_killed(page, earlier))
-            answer = None if earlier is None else self._answered(page, earlier, refresh=refresh, retry=retry)
+            answer = (
+                None
+                if earlier is None
+                else self._answered(page, earlier, refresh=refresh, retry=retry)
+            )
             if answer is not None:
                 return answer
             check_failures(page.failures)
@@ -153,9 +176,21 @@ class BudgetAccount(BudgetState):
             entry = page.append("charge", body, at)
         standing = self._standing(total, loss, normal) if self.terms is Terms.EITHER else None
         chain = entry.hash, previous, entry.spender
-        return Receipt(entry.number, entry.when, loss, self._left(total), None, failures, again, standing, *chain)
+        return Receipt(
+            entry.number,
+            entry.when,
+            loss,
+            self._left(total),
+            None,
+            failures,
+            again,
+            standing,
+            *chain,
+        )
 
-    def _answered(self, page: Page, earlier: Entry, *, refresh: bool, retry: bool) -> Receipt | None:
+    def _answered(
+        self, page: Page, earlier: Entry, *, refresh: bool, retry: bool
+    ) -> Receipt | None:
         """The stored answer of a name; None where it is paid again."""
         again = refresh or (retry and page.result(earlier.number) is None)
         return None if again else stored_answer(page, earlier, self._left(page.spent))
@@ -169,13 +204,17 @@ class BudgetAccount(BudgetState):
         at: dt.datetime,
         part: PartName | None = None,
     ) -> Loss:
-        """Add a charge to the sums of the page, if the limit and the caps allow it. Output: the sum of losses."""
+        """Add a charge to the sums of the page, if the limit and the caps allow it.
+        Output: the sum of losses.
+        """
         if part is not None:
             body["part"] = {**vars(part), "loss": texts_of(counted)}
             counted, page.parts = raised(page.parts, part, counted)
         body["loss"] = texts_of(counted)
         total = self._within_limit(page, counted, price)
-        enter(page, body, at, self._limit.exact_delta if self.terms is Terms.EITHER else Fraction(0))
+        enter(
+            page, body, at, self._limit.exact_delta if self.terms is Terms.EITHER else Fraction(0)
+        )
         page.spent = total
         return total
 
@@ -196,19 +235,25 @@ class BudgetAccount(BudgetState):
         opens: Fields,
         policies: Sequence[Fields] = (),
     ) -> Entry:
-        """Charge once, in advance, for later charges. If the name was charged before, return that charge for free.
+        """Charge once, in advance, for later charges.
+        If the name was charged before, return that charge for free.
 
-        Input:  loss: of all later charges together; subject: None if it is not known yet; query, policies: as in
-                `charge`; name and plan: the name and description; opens: the settings that later charges need
+        Input:  loss: of all later charges together; subject: None if it is not known yet; query,
+                policies: as in `charge`; name and plan: the name and description; opens: the
+                settings that later charges need
         Output: the charge; its `body["opens"]` holds the settings of the first call
-        Bound:  the later charges are one interactive mechanism of this loss. Other mechanisms are charged while it
-                runs. Losses in (ε, δ) and in ρ add up in this case too, in any order of questions
-        Source: Vadhan, Wang 2021, arXiv:2105.14427, Lyu 2022, arXiv:2207.09397, and Vadhan, Zhang 2023,
-                arXiv:2207.08335, for concurrent composition
+        Bound:  the later charges are one interactive mechanism of this loss. Other mechanisms are
+                charged while it runs. Losses in (ε, δ) and in ρ add up in this case too, in any
+                order of questions
+        Source: Vadhan, Wang 2021, arXiv:2105.14427, Lyu 2022, arXiv:2207.09397, and Vadhan, Zhang
+                2023, arXiv:2207.08335, for concurrent composition
         Errors: as `charge`
         """
         self._check_call(name, False, batch=False)
-        body = {**body_of(loss, subject or "", query, name, plan, (UNKNOWN_EVENT,), policies), "opens": {**opens}}
+        body = {
+            **body_of(loss, subject or "", query, name, plan, (UNKNOWN_EVENT,), policies),
+            "opens": {**opens},
+        }
         with self._book.write() as page:
             at = now()
             body |= self._payer.acting(page.role)
@@ -225,12 +270,18 @@ class BudgetAccount(BudgetState):
     def _check_call(self, name: str | None, refresh: bool, *, batch: bool) -> None:
         """Errors: UnsupportedOperation, InvalidArgument."""
         if self._accountant.refuses_single and not batch:
-            raise UnsupportedOperation(f"accountant={self.accountant!r}: {self._accountant.refuses_single}")
+            raise UnsupportedOperation(
+                f"accountant={self.accountant!r}: {self._accountant.refuses_single}"
+            )
         if name is not None and not is_text(name):
-            raise InvalidArgument("name= is a text that is not empty, such as name='visits by city, 2026-03'.")
+            raise InvalidArgument(
+                "name= is a text that is not empty, such as name='visits by city, 2026-03'."
+            )
         check_flags("refresh= is True or False.", refresh)
         if refresh and name is None:
-            raise InvalidArgument("refresh=True pays again for a named release; give its name: name='...'.")
+            raise InvalidArgument(
+                "refresh=True pays again for a named release; give its name: name='...'."
+            )
 
     def _within_limit(self, page: Page, counted: Loss, price: Loss) -> Loss:
         """The sums after a charge. Errors: BudgetExceeded."""
@@ -242,17 +293,26 @@ class BudgetAccount(BudgetState):
     def partition(self, plan: Fields, groups: int) -> tuple[str, str]:
         """Record a partition of a table, unless it is recorded already.
 
-        Input:  plan: a description of the partition without data; groups: the largest number of parts of one unit
-        Output: the partition's fingerprint, and the salt of the hash that chooses the parts of a unit
+        Input:  plan: a description of the partition without data; groups: the largest number of
+                parts of one unit
+        Output: the partition's fingerprint, and the salt of the hash that chooses the parts of a
+                unit
         Errors: UnsupportedOperation for a budget of batches
         """
         if self._accountant.refuses_single:
-            raise UnsupportedOperation(f"partition: not with accountant={self.accountant!r}; use 'basic' or 'zcdp'.")
+            raise UnsupportedOperation(
+                f"partition: not with accountant={self.accountant!r}; use 'basic' or 'zcdp'."
+            )
         name = fingerprint(plan)
         with self._book.write() as page:
             if name not in page.parts:
                 page.parts = opened(page.parts, name, groups, bits.random_salt())
-                line = {"partition": name, "groups": groups, "salt": page.parts[name]["salt"], "plan": {**plan}}
+                line = {
+                    "partition": name,
+                    "groups": groups,
+                    "salt": page.parts[name]["salt"],
+                    "plan": {**plan},
+                }
                 page.append("partition", line, now())
             return name, page.parts[name]["salt"]
 
@@ -269,20 +329,23 @@ class BudgetAccount(BudgetState):
         with self._book.write() as page:
             if page.is_lost(receipt.number):
                 raise ReleaseLost(
-                    "This release was marked as lost while it ran, and may have been paid again elsewhere. Its answer "
-                    "is not stored, and nobody sees it."
+                    "This release was marked as lost while it ran, and may have been paid again "
+                    "elsewhere. Its answer is not stored, and nobody sees it."
                 )
             entry = page.append("result", body, now(), data)
         return Stored(data, statement, entry.when)
 
     def fail(self, receipt: Receipt) -> None:
-        """Record that an error was raised after a charge, before anybody sees the error. Errors: LedgerError.
+        """Record that an error was raised after a charge, before anybody sees the error.
+        Errors: LedgerError.
 
-        One row may cause an error, and no noise hides that. An attacker could pay 1e-9 for each of many questions that
-        fail on a certain row, and learn one bit from each. So failures are in the history and in every later statement.
-        After `UNACKNOWLEDGED` failures, charges are refused until somebody acknowledges them. Failures are counted for
-        the whole budget, since it protects one unit: another file name or another copy of a table is still about these
-        people. The number is read under the lock of a charge, so several processes cannot get around the limit.
+        One row may cause an error, and no noise hides that. An attacker could pay 1e-9 for each of
+        many questions that fail on a certain row, and learn one bit from each. So failures are in
+        the history and in every later statement. After `UNACKNOWLEDGED` failures, charges are
+        refused until somebody acknowledges them. Failures are counted for the whole budget, since
+        it protects one unit: another file name or another copy of a table is still about these
+        people. The number is read under the lock of a charge, so several processes cannot get
+        around the limit.
         """
         with self._book.write() as page:
             failed, unacknowledged = page.failures
@@ -292,21 +355,27 @@ class BudgetAccount(BudgetState):
     def resolve(self, release: str | int, by: str | None = None) -> Charge:
         """Mark a pending release as lost, so that its name may be paid again. Its charge stays.
 
-        Input:  release: its name, or the number of its charge in `history()`; by: who marks it as lost
+        Input:  release: its name, or the number of its charge in `history()`; by: who marks it as
+                lost
         Output: the charge
-        Bound:  a release that is still running cannot store its answer after this, so nobody sees two answers for one
-                charge
-        Errors: InvalidArgument if there is no charge of this name or number, or if it is not pending
+        Bound:  a release that is still running cannot store its answer after this, so nobody sees
+                two answers for one charge
+        Errors: InvalidArgument if there is no charge of this name or number, or if it is not
+                pending
 
         >>> import dpframe as dp
         >>> dp.Budget(epsilon=1).resolve("visits 11")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        dpframe.errors.InvalidArgument: resolve: no release 'visits 11' was charged to this budget. ...
+        dpframe.errors.InvalidArgument: resolve: no release 'visits 11' was charged to this ...
         """
         if not is_text(release) and not is_integer(release):
-            raise InvalidArgument("resolve: give the name of a release, or the number of its charge in history().")
+            raise InvalidArgument(
+                "resolve: give the name of a release, or the number of its charge in history()."
+            )
         if by is not None and not is_text(by):
-            raise InvalidArgument("by= is the name of whoever marks it as lost: budget.resolve('visits', by='Ada').")
+            raise InvalidArgument(
+                "by= is the name of whoever marks it as lost: budget.resolve('visits', by='Ada')."
+            )
         if isinstance(release, str):
             sought = self._book.entries(name=release)
         else:
@@ -314,17 +383,26 @@ class BudgetAccount(BudgetState):
         charges = [entry for entry in sought if entry.is_release]
         earlier = charges[-1] if charges else None
         if earlier is None:
-            pending = [line.name or line.number for line in self.history() if line.status == PENDING]
-            more = f" Pending are {', '.join(map(repr, pending))}." if pending else " None is pending."
-            raise InvalidArgument(f"resolve: no release {release!r} was charged to this budget.{more}")
+            pending = [
+                line.name or line.number for line in self.history() if line.status == PENDING
+            ]
+            more = (
+                f" Pending are {', '.join(map(repr, pending))}." if pending else " None is pending."
+            )
+            raise InvalidArgument(
+                f"resolve: no release {release!r} was charged to this budget.{more}"
+            )
         with self._book.write() as page:
             if not is_pending(page, earlier.number):
-                raise InvalidArgument(f"resolve: release {release!r} is not pending: {ended(page, earlier.number)}.")
+                raise InvalidArgument(
+                    f"resolve: release {release!r} is not pending: {ended(page, earlier.number)}."
+                )
             page.append("lost", {"about": earlier.number, "by": looked(by, page.role)}, now())
         return line_of(earlier, "lost")
 
     def acknowledge_failures(self, by: str | None = None) -> int:
-        """Record that somebody looked at the releases that failed after they were charged, so that charges go on.
+        """Record that somebody looked at the releases that failed after they were
+        charged, so that charges go on.
 
         Input:  by: who looked at them, by default the user of this machine
         Output: the number of failures that this acknowledges; if there are none, nothing is written
@@ -335,12 +413,18 @@ class BudgetAccount(BudgetState):
         0
         """
         if by is not None and not is_text(by):
-            raise InvalidArgument("by= is the name of whoever acknowledges: budget.acknowledge_failures(by='Ada').")
+            raise InvalidArgument(
+                "by= is the name of whoever acknowledges: budget.acknowledge_failures(by='Ada')."
+            )
         with self._book.write() as page:
             who, (failed, unacknowledged) = looked(by, page.role), page.failures
             if unacknowledged:
                 page.failures = Failures(failed, 0)
-                page.append("acknowledgement", {"failures": unacknowledged, "failed": failed, "by": who}, now())
+                page.append(
+                    "acknowledgement",
+                    {"failures": unacknowledged, "failed": failed, "by": who},
+                    now(),
+                )
         return unacknowledged
 
     def kept(self, name: str) -> Receipt | None:
@@ -353,11 +437,14 @@ class BudgetAccount(BudgetState):
 
     @property
     def protects(self) -> str | None:
-        """The unit that the limit protects, such as "unit 'id', add-remove"; None before the first release."""
+        """The unit that the limit protects, such as "unit 'id', add-remove";
+        None before the first release.
+        """
         return self._book.subjects("")[0] or None
 
     def check_subject(self, subject: str) -> None:
-        """Check the name of the units of a table before it is asked; all else that does not fit, a release refuses.
+        """Check the name of the units of a table before it is asked;
+        all else that does not fit, a release refuses.
 
         Warns:  DpFrameWarning when another budget of the same ledger is about the same units
         Errors: BudgetMismatch
@@ -377,13 +464,16 @@ class BudgetAccount(BudgetState):
 
     def __repr__(self) -> str:
         caps = "".join(f"; {cap}" for cap in self.caps)
-        return visible(f"Budget({self.limit}; spent {self.spent}; accountant {self.accountant!r}{caps})")
+        return visible(
+            f"Budget({self.limit}; spent {self.spent}; accountant {self.accountant!r}{caps})"
+        )
 
     def __reduce__(self) -> Any:
         again = self._book.reopening()
         if again is None:
             raise UnsupportedOperation(
-                "A budget in memory cannot be pickled or copied, since each copy could be spent in full. A budget in a "
-                "ledger can be pickled: dp.Ledger('study.sqlite').budget('...', epsilon=...)."
+                "A budget in memory cannot be pickled or copied, since each copy could be spent "
+                "in full. A budget in a ledger can be pickled: "
+                "dp.Ledger('study.sqlite').budget('...', epsilon=...)."
             )
         return again[0], (*again[1], *self._payer)

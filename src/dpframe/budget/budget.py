@@ -1,6 +1,7 @@
 """A budget, as people make it: its limit, and all that is asked with it.
 
-Batches, series and stored answers are declared here, and their bodies stand in the rooms that know queries.
+Batches, series and stored answers are declared here, and their bodies stand in the rooms that know
+queries.
 """
 
 from __future__ import annotations
@@ -73,20 +74,23 @@ class PeriodTotals(Protocol):
 @explains("dp.Budget({1})", BUDGET)
 @explains("budget.{}({})", PLAN)
 class Budget(BudgetAccount):
-    """A limit on the privacy loss of all releases together. The budget is in memory, for this process.
+    """A limit on the privacy loss of all releases together.
+    The budget is in memory, for this process.
 
-    Input:  epsilon > 0 and delta in [0, 1), or rho > 0 and delta: the limit; accountant: how losses add up, "gdp" (the
-            better of two sums, of ε and of the μ² of Gaussian privacy; the usual one with ε and a δ), "basic" (ε and
-            δ), "zcdp" (ρ and δ), or "pld" (ε and δ, for batches); min_units: a public lower bound on the number of
-            units in the tables. It is used only for a warning, which compares δ with 1 / min_units; caps: the most that
-            one release, spender, day, week or month may cost, `dp.Caps(...)` or a dict of its arguments
-    Bound:  all releases that are charged here compose to at most the limit. The first charge binds the budget to one
-            unit and neighbour relation; the limit holds for these
+    Input:  epsilon > 0 and delta in [0, 1), or rho > 0 and delta: the limit; accountant: how losses
+            add up, "gdp" (the better of two sums, of ε and of the μ² of Gaussian privacy; the usual
+            one with ε and a δ), "basic" (ε and δ), "zcdp" (ρ and δ), or "pld" (ε and δ, for
+            batches); min_units: a public lower bound on the number of units in the tables. It is
+            used only for a warning, which compares δ with 1 / min_units; caps: the most that one
+            release, spender, day, week or month may cost, `dp.Caps(...)` or a dict of its arguments
+    Bound:  all releases that are charged here compose to at most the limit. The first charge binds
+            the budget to one unit and neighbour relation; the limit holds for these
     Warns:  DpFrameWarning for a limit that protects little; see `dpframe.budget.exceeded`
-    Errors: InvalidPrice, UnsupportedOperation; at a release BudgetExceeded and BudgetMismatch, which spend nothing
+    Errors: InvalidPrice, UnsupportedOperation; at a release BudgetExceeded and BudgetMismatch,
+            which spend nothing
 
-    A charge is made before any row is read, under a lock, and is never taken back. `dp.Ledger` keeps budgets that
-    survive the process.
+    A charge is made before any row is read, under a lock, and is never taken back. `dp.Ledger`
+    keeps budgets that survive the process.
 
     >>> Budget(epsilon=1.0, delta=1e-6).remaining
     Loss(epsilon=1.0, delta=1e-06)
@@ -106,25 +110,35 @@ class Budget(BudgetAccount):
     ) -> None:
         adds_up, limit = read_limit(epsilon, delta, rho, accountant)
         warn_of_weak(limit, min_units, "dp.Budget({})")
-        self._open(adds_up, limit, MemoryBook(adds_up, limit, now(), begun(read_caps(caps, adds_up.terms))))
+        self._open(
+            adds_up, limit, MemoryBook(adds_up, limit, now(), begun(read_caps(caps, adds_up.terms)))
+        )
 
     @declared
-    def plan(self, queries: Iterable[Any] | None = None, *, n: int | None = None, **price: Any) -> Any:
+    def plan(
+        self, queries: Iterable[Any] | None = None, *, n: int | None = None, **price: Any
+    ) -> Any:
         """Price several queries together before any of them runs, to release them as one batch.
 
-        With `n` and no queries: the price of each of n equal releases that take all that is left, one after another.
+        With `n` and no queries: the price of each of n equal releases that take all that is left,
+        one after another.
 
-        Input:  queries that this budget pays for; n: a number of releases; epsilon and delta, or rho and delta, for all
-                of them together; noise and ci as in a release; shares: a weight for each query
-        Output: with n, a price in ε or in ρ, whichever gives a count less noise. Otherwise a batch: `.cost`, `.noise`,
-                and `.release(name=...)`, which charges once and returns a list of releases
-        Bound:  the queries are fixed together, so the tightest accounting of this budget applies: all Gaussian noise is
-                one mechanism; with accountant="pld" the joint distribution of all Laplace noise is used
+        Input:  queries that this budget pays for; n: a number of releases; epsilon and delta, or
+                rho and delta, for all of them together; noise and ci as in a release; shares: a
+                weight for each query
+        Output: with n, a price in ε or in ρ, whichever gives a count less noise. Otherwise a batch:
+                `.cost`, `.noise`, and `.release(name=...)`, which charges once and returns a list
+                of releases
+        Bound:  the queries are fixed together, so the tightest accounting of this budget applies:
+                all Gaussian noise is one mechanism; with accountant="pld" the joint distribution of
+                all Laplace noise is used
         Errors: InvalidArgument, InvalidPrice, DeltaRequired; nothing is spent here
 
         >>> import polars as pl, dpframe as dp
         >>> budget = dp.Budget(epsilon=1.0)
-        >>> frame = pl.DataFrame({"user": [1, 1, 2], "spend": [3.0, 4.0, 5.0]}).dp(unit="user", budget=budget)
+        >>> frame = pl.DataFrame({"user": [1, 1, 2], "spend": [3.0, 4.0, 5.0]}).dp(
+        ...     unit="user", budget=budget
+        ... )
         >>> queries = [frame.count(max_rows=2), frame.mean("spend", bounds=(0, 10), max_rows=2)]
         >>> plan = budget.plan(queries, epsilon=0.5, shares=[1, 3])
         >>> rows, spend = plan.release()
@@ -149,20 +163,24 @@ class Budget(BudgetAccount):
         on: str | None = None,
         noise: str = "auto",
     ) -> PeriodTotals:
-        """Open a series: totals of consecutive periods, with running totals and windows. A known name reopens it.
+        """Open a series: totals of consecutive periods, with running totals and windows.
+        A known name reopens it.
 
-        Input:  name; every: the length of a period, "1d", "12h", "1w", "1mo" (of a calendar); horizon: the number of
-                periods, None for no end; epsilon and delta, or rho: the loss of all periods together, charged with the
-                first period;
-                unit_periods: the largest number of periods in which one unit is counted, a declaration of yours;
-                enforce: count each unit in the first `unit_periods` periods in which it has rows and in no other, so
-                that nothing rests on a declaration about units; start: when the first period begins, by default the
-                first period that is added; on: the column of the table with the time of a row; noise: "auto", "laplace"
-                or "gaussian". To reopen a series, the name is enough
-        Output: a series: `.add(query, period=...)`, `.total()`, `.window("7d")`, `.table()`, `.explain()`
-        Bound:  all that is ever published of the series has this loss together, for one unit that is counted in at most
-                `unit_periods` periods; with `enforce`, for every unit. The question of each later period is held
-                to the noise that the first one bought: one unit moves no total further
+        Input:  name; every: the length of a period, "1d", "12h", "1w", "1mo" (of a calendar);
+                horizon: the number of periods, None for no end; epsilon and delta, or rho: the loss
+                of all periods together, charged with the first period; unit_periods: the largest
+                number of periods in which one unit is counted, a declaration of yours; enforce:
+                count each unit in the first `unit_periods` periods in which it has rows and in no
+                other, so that nothing rests on a declaration about units; start: when the first
+                period begins, by default the first period that is added; on: the column of the
+                table with the time of a row; noise: "auto", "laplace" or "gaussian". To reopen a
+                series, the name is enough
+        Output: a series: `.add(query, period=...)`, `.total()`, `.window("7d")`, `.table()`,
+                `.explain()`
+        Bound:  all that is ever published of the series has this loss together, for one unit that
+                is counted in at most `unit_periods` periods; with `enforce`, for every unit. The
+                question of each later period is held to the noise that the first one bought: one
+                unit moves no total further
         Errors: InvalidArgument, InvalidPrice, DeltaRequired; nothing is spent here
         """
         raise NotImplementedError
@@ -181,22 +199,27 @@ class Budget(BudgetAccount):
         periods: int | None = None,
         zone: str | None = None,
     ) -> Allowance:
-        """Divide a part of this budget over a number of nights, or of periods: `allocate("1mo", 12, epsilon=2)`.
+        """Divide a part of this budget over a number of nights, or of periods:
+        `allocate("1mo", 12, epsilon=2)`.
 
-        A name without nights is a part that may be spent at any time: `allocate(name="bo", epsilon=1)`. A name alone
-        opens the allowance that it has: `allocate(name="bo")`.
+        A name without nights is a part that may be spent at any time: `allocate(name="bo",
+        epsilon=1)`. A name alone opens the allowance that it has: `allocate(name="bo")`.
 
-        Input:  per: the length of a night, "night" (a day), "12h", "1w", or "1mo" for calendar months; nights: the
-                number of nights; epsilon and delta, or rho: the loss of all nights together, charged now; carry:
-                whether later nights may spend the unspent part of earlier nights; start: when the first night begins
-                (UTC, or in the zone), by default today at 0:00, for months on the first of this month; name: a known
-                one returns the allowance that it has; periods: another word for nights; zone: the time zone in whose
-                calendar days, weeks and months begin, such as "Europe/Vienna", by default UTC
-        Output: an allowance, which pays for releases like a budget: `df.dp(unit=..., budget=allowance)`; `.share` is
-                the part of one night, and `.tonight` is the unspent part of this night
-        Bound:  (ε, δ) or ρ for all releases of all nights. With a δ the releases are counted in ρ if a count of one
-                night then has less noise: see `dpframe.budget.allowance.planned`
-        Errors: InvalidArgument, InvalidPrice, BudgetExceeded; ReleaseMismatch if the name has another allowance
+        Input:  per: the length of a night, "night" (a day), "12h", "1w", or "1mo" for calendar
+                months; nights: the number of nights; epsilon and delta, or rho: the loss of all
+                nights together, charged now; carry: whether later nights may spend the unspent part
+                of earlier nights; start: when the first night begins (UTC, or in the zone), by
+                default today at 0:00, for months on the first of this month; name: a known one
+                returns the allowance that it has; periods: another word for nights; zone: the time
+                zone in whose calendar days, weeks and months begin, such as "Europe/Vienna", by
+                default UTC
+        Output: an allowance, which pays for releases like a budget: `df.dp(unit=...,
+                budget=allowance)`; `.share` is the part of one night, and `.tonight` is the unspent
+                part of this night
+        Bound:  (ε, δ) or ρ for all releases of all nights. With a δ the releases are counted in ρ
+                if a count of one night then has less noise: see `dpframe.budget.allowance.planned`
+        Errors: InvalidArgument, InvalidPrice, BudgetExceeded; ReleaseMismatch if the name has
+                another allowance
         """
         return allocate(
             self,
@@ -214,13 +237,15 @@ class Budget(BudgetAccount):
 
     @declared
     def answer(self, name: str) -> Any:
-        """The stored answer of a release, by its name alone: for free, without the table or the question.
+        """The stored answer of a release, by its name alone:
+        for free, without the table or the question.
 
         Input:  name: of the release
-        Output: its table with `to_csv` and the like, `when`, `cost` and `report()`; a list of these for a batch. The
-                table has a row for each group. A crosstab, intervals and post-processing need the question: release it
-                again under its name, which is free
-        Errors: InvalidArgument if nothing was released under this name; UnsupportedOperation for a period of a series
+        Output: its table with `to_csv` and the like, `when`, `cost` and `report()`; a list of these
+                for a batch. The table has a row for each group. A crosstab, intervals and
+                post-processing need the question: release it again under its name, which is free
+        Errors: InvalidArgument if nothing was released under this name; UnsupportedOperation for a
+                period of a series
 
         >>> import polars as pl, dpframe as dp
         >>> budget = dp.Budget(epsilon=1.0)

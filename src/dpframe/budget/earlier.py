@@ -30,28 +30,39 @@ def check_failures(failures: Failures) -> None:
     """Errors: FailuresUnacknowledged."""
     if failures.unacknowledged >= UNACKNOWLEDGED:
         raise FailuresUnacknowledged(
-            f"{failures.unacknowledged} releases failed after they were paid from this budget, see budget.history(). "
-            "Whether a release fails may depend on one row, and no noise hides that. Nothing was spent. Correct the "
-            "cause, such as a cast that fails for some cells, and type budget.acknowledge_failures() to go on."
+            f"{failures.unacknowledged} releases failed after they were paid from this budget, see "
+            "budget.history(). Whether a release fails may depend on one row, and no noise hides "
+            "that. Nothing was spent. Correct the cause, such as a cast that fails for some "
+            "cells, and type budget.acknowledge_failures() to go on."
         )
 
 
 def noted(price: Loss, counted: Loss, normal: Normal | None) -> FieldDict:
-    """Further fields in the body of a charge's entry, if the account counts another loss than the price."""
+    """Further fields in the body of a charge's entry, if the account
+    counts another loss than the price.
+    """
     if counted == price:
         return {}
-    known = {} if normal is None else {"mu_squared": fraction_text(normal.mu_squared), "keys": normal.keys}
+    known = (
+        {}
+        if normal is None
+        else {"mu_squared": fraction_text(normal.mu_squared), "keys": normal.keys}
+    )
     return {"price": texts_of(price), "normal": known}
 
 
 def priced(body: Fields) -> tuple[Loss, Normal | None]:
     """The price of a charge, and what was known of it besides, from the body of its entry."""
     known = body.get("normal")
-    return price_of(body), Normal(fraction_of(known["mu_squared"]), known["keys"]) if known else None
+    return price_of(body), Normal(
+        fraction_of(known["mu_squared"]), known["keys"]
+    ) if known else None
 
 
 def known(page: Page, body: Fields) -> Entry | None:
-    """The earlier charge of the name of a charge; None for a new name. Errors: ReleaseMismatch, InvalidArgument."""
+    """The earlier charge of the name of a charge; None for a new name.
+    Errors: ReleaseMismatch, InvalidArgument.
+    """
     name = body.get("name")
     earlier = None if name is None else page.latest(name)
     if earlier is not None:
@@ -69,26 +80,33 @@ def check_open(page: Page, earlier: Entry) -> None:
     if earlier.allowance is not None and closed:
         name = str(earlier.name).removeprefix("allowance ")
         raise ReleaseMismatch(
-            f"The part {name!r} was closed at {closed[0]:%Y-%m-%d %H:%M} UTC, and a closed part is not opened again. "
-            f"Nothing was spent. Take another one under a new name: budget.allocate(name={name + ' 2'!r}, ...)."
+            f"The part {name!r} was closed at {closed[0]:%Y-%m-%d %H:%M} UTC, and a closed part is "
+            "not opened again. Nothing was spent. Take another one under a new name: "
+            f"budget.allocate(name={name + ' 2'!r}, ...)."
         )
 
 
 def check_same(earlier: Entry, body: Fields) -> None:
-    """Check that a name is used for one plan, one price and one source of rows. Errors: ReleaseMismatch."""
+    """Check that a name is used for one plan, one price and one source of rows.
+    Errors: ReleaseMismatch.
+    """
     if earlier.body["fingerprint"] == body["fingerprint"]:
         return
     lines = list(differences(earlier.body["plan"] or {}, body["plan"] or {}))
-    places, corrects = "\n".join(f"  {line}" for line in lines), any(line.startswith("data") for line in lines)
+    places, corrects = (
+        "\n".join(f"  {line}" for line in lines),
+        any(line.startswith("data") for line in lines),
+    )
     more = (
-        f" If it corrects that one: name='...', supersedes={earlier.name!r}, because='...'. If the files were "
-        f"only copied or touched, the stored answer is budget.answer({earlier.name!r})."
+        f" If it corrects that one: name='...', supersedes={earlier.name!r}, because='...'. If the "
+        f"files were only copied or touched, the stored answer is budget.answer({earlier.name!r})."
         if corrects
         else ""
     )
     raise ReleaseMismatch(
-        f"{earlier.name!r} is the name of another release, charged at {earlier.when:%Y-%m-%d %H:%M} UTC. They "
-        f"differ in (before, now):\n{places}\nNothing was spent. Give this release another name: name='...'.{more}"
+        f"{earlier.name!r} is the name of another release, charged at "
+        f"{earlier.when:%Y-%m-%d %H:%M} UTC. They differ in (before, now):\n{places}\nNothing was "
+        f"spent. Give this release another name: name='...'.{more}"
     )
 
 
@@ -98,9 +116,10 @@ def is_pending(page: Page, number: int) -> bool:
 
 
 _UNSURE = (
-    "{name!r}: this series goes on from an older copy of its ledger, and what was measured after the copy is lost. So "
-    "this period may have been measured already, and the price of the series covers one measurement of each. Nothing "
-    "was spent now. on_pending='retry' measures it and pays for it; or open another series."
+    "{name!r}: this series goes on from an older copy of its ledger, and what was measured after "
+    "the copy is lost. So this period may have been measured already, and the price of the series "
+    "covers one measurement of each. Nothing was spent now. on_pending='retry' measures it and "
+    "pays for it; or open another series."
 )
 
 
@@ -117,7 +136,8 @@ def was_killed(page: Page, earlier: Entry) -> bool:
 
 
 def stored_answer(page: Page, earlier: Entry, remaining: Loss) -> Receipt | None:
-    """The stored answer of a name; None if its charge was marked as lost, so that it may be paid again.
+    """The stored answer of a name; None if its charge was marked as
+    lost, so that it may be paid again.
 
     Errors: ReleasePending, which says how to go on
     """
@@ -125,19 +145,25 @@ def stored_answer(page: Page, earlier: Entry, remaining: Loss) -> Receipt | None
     if result is not None:
         entry, data = result
         body = earlier.body
-        price = body.get("price") or (body.get("part") or body.get("within") or body).get("loss", body["loss"])
+        price = body.get("price") or (body.get("part") or body.get("within") or body).get(
+            "loss", body["loss"]
+        )
         answer = Stored(data, statement_of(entry), entry.when)
-        return Receipt(earlier.number, earlier.when, loss_of(price), remaining, answer, spender=earlier.spender)
+        return Receipt(
+            earlier.number, earlier.when, loss_of(price), remaining, answer, spender=earlier.spender
+        )
     if page.is_lost(earlier.number):
         return None
     if page.has_failed(earlier.number):
         raise ReleasePending(
-            f"{earlier.name!r} was charged at {earlier.when:%Y-%m-%d %H:%M} UTC and failed after that, so there is "
-            "no table. To pay again, type release(..., refresh=True) or release(..., on_pending='retry')."
+            f"{earlier.name!r} was charged at {earlier.when:%Y-%m-%d %H:%M} UTC and failed after "
+            "that, so there is no table. To pay again, type release(..., refresh=True) or "
+            "release(..., on_pending='retry')."
         )
     raise ReleasePending(
-        f"{earlier.name!r} was charged at {earlier.when:%Y-%m-%d %H:%M} UTC and its table is not stored. Nothing was "
-        f"spent now.{at_work(earlier, page.where)} release(..., refresh=True) pays again too.",
+        f"{earlier.name!r} was charged at {earlier.when:%Y-%m-%d %H:%M} UTC and its table is not "
+        f"stored. Nothing was spent now.{at_work(earlier, page.where)} release(..., refresh=True) "
+        "pays again too.",
         runs=runs(earlier),
     )
 
@@ -147,7 +173,8 @@ def entered(
 ) -> tuple[Loss, Loss, bool]:
     """A release that an earlier charge pays for enters its place, which its body then names.
 
-    A new name too is paid for where it may have been measured before, in a later copy of the ledger.
+    A new name too is paid for where it may have been measured before, in a later copy of the
+    ledger.
     Output: what it costs, what of that is charged to the budget, and whether it is paid for again
     Errors: those of the place; ReleasePending for such a name unless somebody says so with `retry`
     """

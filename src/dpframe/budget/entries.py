@@ -1,4 +1,6 @@
-"""Entries of a budget's book. Entries are only added, never changed; each has the hash of the entry before it."""
+"""Entries of a budget's book.
+Entries are only added, never changed; each has the hash of the entry before it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from dpframe.fields import FieldDict, Fields
 
 GENESIS = "0" * 64  # the hash before the first entry
 
-PENDING = "pending"  # the status of a charge that has no answer yet, and of which nobody said that it failed or is lost
+# the status of a charge that has no answer yet, and of which nobody said that it failed or is lost
+PENDING = "pending"
 
 
 # What reading a value raises that dpframe did not write.
@@ -36,25 +39,28 @@ def readable(name: str | None) -> Iterator[None]:
         damaged = True
     if damaged:
         raise LedgerDamaged(
-            f"The rows of {name!r} in the ledger hold a value that dpframe does not write: they were changed. Nothing "
-            "is released. ledger.verify() names what was changed."
+            f"The rows of {name!r} in the ledger hold a value that dpframe does not write: they "
+            "were changed. Nothing is released. ledger.verify() names what was changed."
         )
 
 
 class Charge(NamedTuple):
-    """One line of a budget's history: the time (UTC), the release, its price, and whether its table was stored.
+    """One line of a budget's history: the time (UTC), the release, its price,
+    and whether its table was stored.
 
-    `status` is "released" once the table is stored with the charge. It is "failed" if an error was raised after the
-    charge, "lost" if somebody marked the release as lost, and "pending" otherwise: the release is running, or it was
-    interrupted or killed after it was charged. A charge that pays for later lines is "open", such as that of a series.
-    A part of an allowance that was moved to another one, or returned to the budget, is "given".
-    `paid_by` is the number of the line that paid for this one in advance, and `price` is this line's part of that. So
-    the prices of all lines without `paid_by` add up to what was paid. `spender` is who spent it, if that was said, and
-    `purpose` what for. `policies` are the policy files that the rows were under, each with its hash: "visits.toml,
-    sha256 ...". `by` is the spender, or the user who charged; where a part is taken, moved or
-    closed, which a steward may do for a spender, it is the user. `host` and `process` say where, so that a release that
-    is running can be told from one that was killed. Lines of older ledgers lack these. `supersedes` is the name of the
-    release that this one corrects.
+    `status` is "released" once the table is stored with the charge. It is "failed" if an error was
+    raised after the charge, "lost" if somebody marked the release as lost, and "pending" otherwise:
+    the release is running, or it was interrupted or killed after it was charged. A charge that pays
+    for later lines is "open", such as that of a series. A part of an allowance that was moved to
+    another one, or returned to the budget, is "given". `paid_by` is the number of the line that
+    paid for this one in advance, and `price` is this line's part of that. So the prices of all
+    lines without `paid_by` add up to what was paid. `spender` is who spent it, if that was said,
+    and `purpose` what for. `policies` are the policy files that the rows were under, each with its
+    hash: "visits.toml, sha256 ...". `by` is the spender, or the user who charged; where a part is
+    taken, moved or closed, which a steward may do for a spender, it is the user. `host` and
+    `process` say where, so that a release that is running can be told from one that was killed.
+    Lines of older ledgers lack these. `supersedes` is the name of the release that this one
+    corrects.
     """
 
     when: dt.datetime
@@ -77,14 +83,18 @@ class Charge(NamedTuple):
 
 
 class Failures(NamedTuple):
-    """The number of releases that failed after they were charged: in all, and since the last acknowledgement."""
+    """The number of releases that failed after they were charged:
+    in all, and since the last acknowledgement.
+    """
 
     failed: int = 0
     unacknowledged: int = 0
 
 
 class Line:
-    """The body of an entry: of a charge that pays for later ones, and of one that an earlier one paid for."""
+    """The body of an entry: of a charge that pays for later ones, and of
+    one that an earlier one paid for.
+    """
 
     body: Fields
 
@@ -100,7 +110,9 @@ class Line:
 
     @property
     def within(self) -> Fields:
-        """The place of a charge in what was paid before, or of what an allowance receives; empty without one."""
+        """The place of a charge in what was paid before, or of what an
+        allowance receives; empty without one.
+        """
         return self.body.get("within") or {}
 
     @property
@@ -130,11 +142,12 @@ class Draft(Line):
 class Entry(Line):
     """One line of a book.
 
-    `kind` is "open" (the limits), "charge", "result" (the table of a charge), "failure" (an error after a charge),
-    "lost" (a pending charge whose answer nobody will see), "acknowledgement" (of failures: how many, and by whom),
-    "partition", "caps" (the new ones, and who changed them), or "transfer" (what an allowance receives, or is returned
-    to the budget; the charge before it is that of the allowance which gives it). Results, failures and losses name
-    their charge by its number.
+    `kind` is "open" (the limits), "charge", "result" (the table of a charge), "failure" (an error
+    after a charge), "lost" (a pending charge whose answer nobody will see), "acknowledgement" (of
+    failures: how many, and by whom), "partition", "caps" (the new ones, and who changed them), or
+    "transfer" (what an allowance receives, or is returned to the budget; the charge before it is
+    that of the allowance which gives it). Results, failures and losses name their charge by its
+    number.
     """
 
     number: int
@@ -155,7 +168,9 @@ class Entry(Line):
 
     @property
     def is_release(self) -> bool:
-        """Whether it is the charge of a release: it pays for nothing later, and no part is moved by it."""
+        """Whether it is the charge of a release: it pays for nothing
+        later, and no part is moved by it.
+        """
         return self.is_charge and self.opens is None and not self.gives
 
     @property
@@ -174,12 +189,16 @@ class Entry(Line):
         return self.is_transfer and not self.within
 
     def is_member_of(self, opening: int) -> bool:
-        """Whether it is a charge that another one paid for in advance, or a transfer to that one."""
+        """Whether it is a charge that another one paid for in
+        advance, or a transfer to that one.
+        """
         return self.about == opening and (self.is_charge or self.is_transfer)
 
     @property
     def about(self) -> int | None:
-        """The number of the charge that a result or a failure belongs to, or that paid for this charge in advance."""
+        """The number of the charge that a result or a failure belongs to, or that
+        paid for this charge in advance.
+        """
         return self.body.get("about")
 
     @property
@@ -195,13 +214,17 @@ class Entry(Line):
 
 def canonical(value: Any) -> str:
     """JSON in a unique spelling, so that equal values have equal hashes."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
 
 
 def chained(previous: str, number: int, kind: str, at: str, body: str) -> str:
-    """The hash of an entry: that of the JSON of the list of these five, where `body` is its own JSON as it is stored.
+    """The hash of an entry: that of the JSON of the list of these five, where `body`
+    is its own JSON as it is stored.
 
-    So a body that is stored with other blanks or another order has another hash, although it means as much.
+    So a body that is stored with other blanks or another order has another hash, although it means
+    as much.
     """
     head = canonical([previous, number, kind, at])
     return hashlib.sha256(f"{head[:-1]},{body}]".encode()).hexdigest()
@@ -211,7 +234,9 @@ def sealed(previous: str, number: int, kind: str, at: str, body: Fields) -> Entr
     """The entry that follows the entry with the hash `previous`.
 
     >>> first = sealed(GENESIS, 1, "open", "2026-01-01T00:00:00+00:00", {"accountant": "basic"})
-    >>> sealed(first.hash, 2, "charge", first.at, {}).hash == sealed(GENESIS, 2, "charge", first.at, {}).hash
+    >>> sealed(first.hash, 2, "charge", first.at, {}).hash == sealed(
+    ...     GENESIS, 2, "charge", first.at, {}
+    ... ).hash
     False
     """
     return Entry(number, kind, at, body, chained(previous, number, kind, at, canonical(body)))
@@ -223,10 +248,13 @@ def digest_of(table: Any) -> str:
 
 
 def packed_statement(statement: Fields) -> str:
-    """A privacy statement as an entry holds it: compressed, since most of it is equal in all releases.
+    """A privacy statement as an entry holds it: compressed, since most
+    of it is equal in all releases.
 
     >>> statement = {"guarantee": "pure differential privacy", "trust_model": "central model"}
-    >>> statement_of(sealed(GENESIS, 3, "result", "", {"statement": packed_statement(statement)})) == statement
+    >>> statement_of(
+    ...     sealed(GENESIS, 3, "result", "", {"statement": packed_statement(statement)})
+    ... ) == statement
     True
     """
     return base64.b64encode(zlib.compress(canonical(statement).encode())).decode()
@@ -240,7 +268,10 @@ def statement_of(entry: Entry) -> Fields:
 
 def loss_json(loss: Loss) -> dict[str, float]:
     """A loss as JSON: ε or ρ, and δ."""
-    return {**({"epsilon": loss.epsilon} if loss.rho is None else {"rho": loss.rho}), "delta": loss.delta}
+    return {
+        **({"epsilon": loss.epsilon} if loss.rho is None else {"rho": loss.rho}),
+        "delta": loss.delta,
+    }
 
 
 def texts_of(loss: Loss) -> FieldDict:
@@ -251,9 +282,20 @@ def texts_of(loss: Loss) -> FieldDict:
     """
     rho = None if loss.exact_rho is None else fraction_text(loss.exact_rho)
     parts = {"mu_squared": loss.mu_squared, "split": loss.split}
-    more: FieldDict = {name: fraction_text(part) for name, part in parts.items() if part is not None}
-    more |= {name: texts_of(part) for name, part in (("before", loss.before), ("simple", loss.simple)) if part}
-    return {"epsilon": fraction_text(loss.exact_epsilon), "delta": fraction_text(loss.exact_delta), "rho": rho, **more}
+    more: FieldDict = {
+        name: fraction_text(part) for name, part in parts.items() if part is not None
+    }
+    more |= {
+        name: texts_of(part)
+        for name, part in (("before", loss.before), ("simple", loss.simple))
+        if part
+    }
+    return {
+        "epsilon": fraction_text(loss.exact_epsilon),
+        "delta": fraction_text(loss.exact_delta),
+        "rho": rho,
+        **more,
+    }
 
 
 def fraction_text(number: Fraction) -> str:
@@ -268,15 +310,21 @@ def loss_of(texts: Fields) -> Loss:
     Loss(epsilon=0.3333333333333333, delta=0.0)
     """
     rho = None if texts["rho"] is None else fraction_of(texts["rho"])
-    mu_squared, split = (fraction_of(texts[name]) if name in texts else None for name in ("mu_squared", "split"))
-    before, simple = (loss_of(texts[name]) if name in texts else None for name in ("before", "simple"))
+    mu_squared, split = (
+        fraction_of(texts[name]) if name in texts else None for name in ("mu_squared", "split")
+    )
+    before, simple = (
+        loss_of(texts[name]) if name in texts else None for name in ("before", "simple")
+    )
     loss = Loss(fraction_of(texts["epsilon"]), fraction_of(texts["delta"]), rho)
     split = None if split == 1 else split  # as a ledger wrote it while prices added up
     return replace(loss, mu_squared=mu_squared, split=split, before=before, simple=simple)
 
 
 def price_of(body: Fields) -> Loss:
-    """The price of a charge in its own terms, from the body of its entry. An account may count another loss for it."""
+    """The price of a charge in its own terms, from the body of its entry.
+    An account may count another loss for it.
+    """
     return loss_of(body.get("price", body["loss"]))
 
 
@@ -289,11 +337,18 @@ def fraction_of(text: str | None) -> Fraction:
 def as_read_now(loss: Loss) -> Loss:
     """A limit that was read as the shortest decimals of floats, as these floats are read now.
 
-    >>> as_read_now(Loss.limit(Fraction("0.3333333333333333"), Fraction(0))) == Loss.limit(Fraction(1, 3), Fraction(0))
+    >>> as_read_now(Loss.limit(Fraction("0.3333333333333333"), Fraction(0))) == Loss.limit(
+    ...     Fraction(1, 3), Fraction(0)
+    ... )
     True
     """
     rho = None if loss.exact_rho is None else number_of(float(loss.exact_rho))
-    return Loss(number_of(float(loss.exact_epsilon)), number_of(float(loss.exact_delta)), rho, left=loss.left)
+    return Loss(
+        number_of(float(loss.exact_epsilon)),
+        number_of(float(loss.exact_delta)),
+        rho,
+        left=loss.left,
+    )
 
 
 def line_of(entry: Entry, status: str) -> Charge:
@@ -312,7 +367,9 @@ def line_of(entry: Entry, status: str) -> Charge:
         paid_by=entry.about,
         price=part,
         spender=entry.spender,
-        policies=tuple(f"{file['file']}, sha256 {file['sha256']}" for file in body.get("policies", ())),
+        policies=tuple(
+            f"{file['file']}, sha256 {file['sha256']}" for file in body.get("policies", ())
+        ),
         supersedes=((body.get("plan") or {}).get("supersedes") or {}).get("name"),
         **{name: body.get(name) for name in ("purpose", "by", "host", "process")},
     )

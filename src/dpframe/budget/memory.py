@@ -21,24 +21,31 @@ from dpframe.fields import Fields
 
 
 class MemoryBook:
-    """A book whose entries are in a list, under a lock. Tables are stored for releases that have a name."""
+    """A book whose entries are in a list, under a lock.
+    Tables are stored for releases that have a name.
+    """
 
     name: str | None = None
 
-    def __init__(self, accountant: Accountant, limit: Loss, at: dt.datetime, caps: Fields | None = None) -> None:
+    def __init__(
+        self, accountant: Accountant, limit: Loss, at: dt.datetime, caps: Fields | None = None
+    ) -> None:
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._page = _MemoryPage(accountant.total([]), caps)
         recorded = {} if caps is None else {"caps": caps["caps"]}
-        self._page.append("open", {"accountant": accountant.name, "limit": texts_of(limit), **recorded}, at)
+        self._page.append(
+            "open", {"accountant": accountant.name, "limit": texts_of(limit), **recorded}, at
+        )
 
     @contextmanager
     def write(self) -> Iterator[_MemoryPage]:
         """The locked page; entries are kept if the block ends without an error."""
         if os.getpid() != self._process:
             raise UnsupportedOperation(
-                "This budget is in memory and this process is a fork of the one that made it, so each copy could be "
-                "spent in full. Use a budget in a ledger: dp.Ledger('study.sqlite').budget('...', epsilon=...)."
+                "This budget is in memory and this process is a fork of the one that made it, so "
+                "each copy could be spent in full. Use a budget in a ledger: "
+                "dp.Ledger('study.sqlite').budget('...', epsilon=...)."
             )
         with self._lock:
             page = copy.copy(self._page)
@@ -61,8 +68,12 @@ class MemoryBook:
         """The caps and their sums."""
         return self._page.caps
 
-    def entries(self, name: str | None = None, under: int | None = None, number: int | None = None) -> list[Entry]:
-        """Every entry; those of a name, those under a charge, or the one of a number; oldest first."""
+    def entries(
+        self, name: str | None = None, under: int | None = None, number: int | None = None
+    ) -> list[Entry]:
+        """Every entry; those of a name, those under a charge, or the
+        one of a number; oldest first.
+        """
         with self._lock:
             entries = list(self._page.entries)
         if name is not None:
@@ -76,7 +87,9 @@ class MemoryBook:
 
     def one_by_one(self, since: dt.datetime | None = None) -> Iterator[Entry]:
         """Every entry, or those from the first one of this time on; oldest first."""
-        return itertools.dropwhile(lambda entry: since is not None and entry.when < since, self.entries())
+        return itertools.dropwhile(
+            lambda entry: since is not None and entry.when < since, self.entries()
+        )
 
     def tables(self, opening: int) -> dict[int, bytes]:
         """The stored tables of the charges that `opening` paid for in advance."""
@@ -111,7 +124,9 @@ class _MemoryPage:
         return self.entries[-1].hash if self.entries else GENESIS
 
     def append(self, kind: str, body: Fields, at: dt.datetime, data: bytes | None = None) -> Entry:
-        entry = sealed(self.head, len(self.entries) + 1, kind, at.isoformat(timespec="microseconds"), body)
+        entry = sealed(
+            self.head, len(self.entries) + 1, kind, at.isoformat(timespec="microseconds"), body
+        )
         if data is not None and self.entries[body["about"] - 1].name is not None:
             self.data[body["about"]] = data
         self.entries.append(entry)
@@ -127,7 +142,8 @@ class _MemoryPage:
 
     def result(self, number: int) -> tuple[Entry, bytes] | None:
         entry = self._about(number, "result")
-        return None if entry is None else (entry, self.data.get(number, b""))  # kept only under a name
+        # kept only under a name
+        return None if entry is None else (entry, self.data.get(number, b""))
 
     def has_failed(self, number: int) -> bool:
         return self._about(number, "failure") is not None
@@ -139,5 +155,6 @@ class _MemoryPage:
         return [e for e in self.entries if e.is_member_of(opening)]
 
     def _about(self, number: int, kind: str) -> Entry | None:
-        later = self.entries[number:]  # what is about an entry comes after it, and numbers begin at 1
+        # what is about an entry comes after it, and numbers begin at 1
+        later = self.entries[number:]
         return next((e for e in later if e.about == number and e.kind == kind), None)

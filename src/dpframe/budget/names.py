@@ -29,7 +29,8 @@ def fingerprint(plan: Fields) -> str:
 
 
 def is_text(value: object) -> TypeGuard[str]:
-    r"""Whether a value is a text that is not blank and that every database can keep: no NUL, no lone surrogate.
+    r"""Whether a value is a text that is not blank and that every database can
+    keep: no NUL, no lone surrogate.
 
     >>> is_text("visits"), is_text(" "), is_text("a\0b"), is_text("\ud800")
     (True, False, False, False)
@@ -39,31 +40,45 @@ def is_text(value: object) -> TypeGuard[str]:
     return value.encode(errors="ignore").decode() == value
 
 
-# Letters and marks that nobody sees, beside control and format characters (Unicode: Default_Ignorable_Code_Point, and
-# the blank of Braille).
+# Letters and marks that nobody sees, beside control and format characters (Unicode:
+# Default_Ignorable_Code_Point, and the blank of Braille).
 UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
 )
 
 
 def plain(name: str) -> str:
-    r"""The one spelling of a name among those that look alike: composed letters, single blanks, nothing unseen.
+    r"""The one spelling of a name among those that look alike:
+    composed letters, single blanks, nothing unseen.
 
     >>> plain("cafe\u0301 "), plain("visits\u200b"), plain("a\u00a0\tb")
     ('café', 'visits', 'a b')
     """
-    blanks = "".join(" " if letter.isspace() or unicodedata.category(letter) == "Zs" else letter for letter in name)
-    seen = (letter for letter in UNSEEN.sub("", blanks) if unicodedata.category(letter) not in ("Cc", "Cf"))
+    blanks = "".join(
+        " " if letter.isspace() or unicodedata.category(letter) == "Zs" else letter
+        for letter in name
+    )
+    seen = (
+        letter
+        for letter in UNSEEN.sub("", blanks)
+        if unicodedata.category(letter) not in ("Cc", "Cf")
+    )
     return unicodedata.normalize("NFC", " ".join("".join(seen).split()))
 
 
 def is_near(name: str, other: str) -> bool:
-    """Whether one name may be a slip for the other: one or two letters are left out, added, wrong or exchanged.
+    """Whether one name may be a slip for the other:
+    one or two letters are left out, added, wrong or exchanged.
 
-    Letters count alike in small and large, and so do blanks, hyphens and the like. Short names are near in one letter
-    from four letters on, in two from eight on. Names whose numbers differ are not near: "visits 2026", "visits 2027".
+    Letters count alike in small and large, and so do blanks, hyphens and the like. Short names are
+    near in one letter from four letters on, in two from eight on. Names whose numbers differ are
+    not near: "visits 2026", "visits 2027".
 
-    >>> is_near("ordres", "orders"), is_near("Orders", "orders"), is_near("visits-2026", "visits_2026")
+    >>> (
+    ...     is_near("ordres", "orders"),
+    ...     is_near("Orders", "orders"),
+    ...     is_near("visits-2026", "visits_2026"),
+    ... )
     (True, True, True)
     >>> is_near("visits 2026", "visits 2027"), is_near("a", "b"), is_near("north", "south")
     (False, False, False)
@@ -76,7 +91,9 @@ def is_near(name: str, other: str) -> bool:
 
 
 def _slips(one: str, two: str) -> int:
-    """The fewest letters to leave out, add, replace, or exchange with the next one: optimal string alignment."""
+    """The fewest letters to leave out, add, replace, or exchange with the next
+    one: optimal string alignment.
+    """
     before: list[int] = []
     row = list(range(len(two) + 1))
     for i, letter in enumerate(one):
@@ -89,16 +106,17 @@ def _slips(one: str, two: str) -> int:
 
 
 def check_plain(name: str) -> None:
-    r"""Check the name of something new that is kept under it: two names that look alike would pass for one.
+    r"""Check the name of something new that is kept under it:
+    two names that look alike would pass for one.
 
     Errors: InvalidArgument, with the name to type
     """
     alike = plain(name)
     if name != alike:
         raise InvalidArgument(
-            f"The name {name!a} looks like {alike!r}, and would be another one: it has blanks at an end or side "
-            "by side, characters that nobody sees, or accents apart from their letters. Type "
-            + (f"{alike!r}." if alike else "one with letters.")
+            f"The name {name!a} looks like {alike!r}, and would be another one: it has blanks at "
+            "an end or side by side, characters that nobody sees, or accents apart from their "
+            "letters. Type " + (f"{alike!r}." if alike else "one with letters.")
         )
 
 
@@ -111,7 +129,9 @@ def body_of(
     events: Sequence[Fields],
     policies: Sequence[Fields] = (),
 ) -> FieldDict:
-    """The body of a charge's entry in the book. Input: policies: names and hashes of policy files, if there are any."""
+    """The body of a charge's entry in the book.
+    Input: policies: names and hashes of policy files, if there are any.
+    """
     return {
         "loss": texts_of(loss),
         "subject": subject,
@@ -125,14 +145,21 @@ def body_of(
 
 
 def differences(before: Any, after: Any) -> list[str]:
-    """The differences between two descriptions, one line each: the place, the old value, the new value.
+    """The differences between two descriptions, one line each:
+    the place, the old value, the new value.
 
-    A part may have a short text under the key "". It is then shown by this text; if both texts are equal, its own parts
-    are compared. Scales follow from the price and the question, so they are shown only if nothing else differs.
+    A part may have a short text under the key "". It is then shown by this text; if both texts are
+    equal, its own parts are compared. Scales follow from the price and the question, so they are
+    shown only if nothing else differs.
 
-    >>> differences({"price": {"epsilon": "1"}, "by": ["city"]}, {"price": {"epsilon": "0.5"}, "by": ["city"]})
+    >>> differences(
+    ...     {"price": {"epsilon": "1"}, "by": ["city"]},
+    ...     {"price": {"epsilon": "0.5"}, "by": ["city"]},
+    ... )
     ['price.epsilon: 1, 0.5']
-    >>> differences({"steps": []}, {"steps": [{"": "filter((age > 1))", "condition": {"": "Call"}}]})
+    >>> differences(
+    ...     {"steps": []}, {"steps": [{"": "filter((age > 1))", "condition": {"": "Call"}}]}
+    ... )
     ['steps[0]: nothing, filter((age > 1))']
     """
     lines = list(_differing(before, after, ""))
@@ -192,14 +219,17 @@ def looked(by: str | None, role: str | None) -> str:
     Errors: BudgetMismatch for somebody else
     """
     if role is not None and by not in (None, role):
-        raise BudgetMismatch(f"The database says that {role!r} is here, and by={by!r} was typed. Leave by= out.")
+        raise BudgetMismatch(
+            f"The database says that {role!r} is here, and by={by!r} was typed. Leave by= out."
+        )
     return role or by or user_name()
 
 
 class Payer(NamedTuple):
     """Who spends what is charged, for caps, and what for; None where nobody said it.
 
-    Nothing proves either, but where a database says who is here: see `dpframe.budget.ledger.postgres`.
+    Nothing proves either, but where a database says who is here: see
+    `dpframe.budget.ledger.postgres`.
     """
 
     spender: str | None = None
@@ -213,20 +243,23 @@ class Payer(NamedTuple):
             if text is None:
                 continue
             if not is_text(text):
-                raise InvalidArgument(f"{name}= is a text that is not empty, such as {name}={example!r}.")
+                raise InvalidArgument(
+                    f"{name}= is a text that is not empty, such as {name}={example!r}."
+                )
             check_plain(str(text))
         return cls(*(None if text is None else str(text) for text, _ in examples.values()))
 
     def described(self, role: str | None) -> FieldDict:
-        """Fields of a charge's entry about its payer: also the user, the machine and the process that charge.
+        """Fields of a charge's entry about its payer: also the user, the
+        machine and the process that charge.
 
         Input:  role: who the database says is here; None where it does not
         Errors: BudgetMismatch for a spender that is somebody else
         """
         if role is not None and self.spender not in (None, role):
             raise BudgetMismatch(
-                f"The database says that {role!r} spends here, and spender={self.spender!r} was typed. Nothing was "
-                "spent. Leave spender= out."
+                f"The database says that {role!r} spends here, and spender={self.spender!r} was "
+                "typed. Nothing was spent. Leave spender= out."
             )
         payer = self._replace(spender=role or self.spender)
         typed = {name: text for name, text in payer._asdict().items() if text is not None}
@@ -234,5 +267,7 @@ class Payer(NamedTuple):
         return {"by": by, "host": socket.gethostname(), "process": os.getpid(), **typed}
 
     def acting(self, role: str | None) -> FieldDict:
-        """The same fields, where the user may not be the spender: a steward takes a part for somebody else."""
+        """The same fields, where the user may not be the spender:
+        a steward takes a part for somebody else.
+        """
         return self.described(role) | {"by": looked(None, role)}

@@ -1,7 +1,7 @@
 """Periods as people write them: lengths of time, and the period in the name of a release.
 
-Lengths are "1d", "12h", "7d", "night", and for a calendar "1mo". The name "visits 2026-03" is about a month;
-names may be about years, quarters, weeks, days and hours too.
+Lengths are "1d", "12h", "7d", "night", and for a calendar "1mo". The name "visits 2026-03" is about
+a month; names may be about years, quarters, weeks, days and hours too.
 """
 
 from __future__ import annotations
@@ -36,14 +36,15 @@ def read_length(text: object, name: str, *, months: bool = False) -> dt.timedelt
     if match is None:
         units, such = ("weeks or calendar months", "1mo") if months else ("or weeks", "12h")
         raise InvalidArgument(
-            f"{name}={said(text)}: give a number of hours, days{',' * months} {units}, such as {name}='1d' or "
-            f"{name}={such!r}."
+            f"{name}={said(text)}: give a number of hours, days{',' * months} {units}, such as "
+            f"{name}='1d' or {name}={such!r}."
         )
     return int(match[1]) * _UNITS[match[2]]
 
 
 def later(start: dt.datetime, number: int, length: dt.timedelta, what: str) -> dt.datetime:
-    """The time that is a number of lengths after a start. Errors: InvalidArgument outside of the years 1 to 9999.
+    """The time that is a number of lengths after a start.
+    Errors: InvalidArgument outside of the years 1 to 9999.
 
     >>> later(dt.datetime(2026, 1, 1), 2, read_length("1w", "every"), "series.add").date()
     datetime.date(2026, 1, 15)
@@ -52,13 +53,15 @@ def later(start: dt.datetime, number: int, length: dt.timedelta, what: str) -> d
         return start + number * length
     except OverflowError:
         raise InvalidArgument(
-            f"{what}: this reaches beyond the years 1 to 9999, which are all that a date can have. Begin earlier, or "
-            "give fewer or shorter periods."
+            f"{what}: this reaches beyond the years 1 to 9999, which are all that a date can have. "
+            "Begin earlier, or give fewer or shorter periods."
         ) from None
 
 
 def time_of(typed: object) -> dt.datetime | None:
-    """A time, or the midnight of a date, perhaps typed as a text; None for anything else, as for the NaT of pandas."""
+    """A time, or the midnight of a date, perhaps typed as a text;
+    None for anything else, as for the NaT of pandas.
+    """
     if isinstance(typed, str):
         with suppress(ValueError):
             typed = dt.datetime.fromisoformat(typed)
@@ -78,17 +81,19 @@ def read_zone(name: object) -> zoneinfo.ZoneInfo:
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         pass
     raise InvalidArgument(
-        f"zone={said(name)}: this machine knows no such time zone. Type one such as zone='Europe/Vienna', or pip "
-        "install tzdata where the system has none."
+        f"zone={said(name)}: this machine knows no such time zone. Type one such as "
+        "zone='Europe/Vienna', or pip install tzdata where the system has none."
     )
 
 
 @dataclass(frozen=True)
 class Periods:
-    """Periods that follow one another from a start on: a length of time, or a number of calendar months.
+    """Periods that follow one another from a start on:
+    a length of time, or a number of calendar months.
 
-    In a time zone, days, weeks and months begin at the same time of the clock there, so that a day may have 23 or 25
-    hours. Months that begin on a 31st begin on the last day where there is none. Without a zone the clock is UTC.
+    In a time zone, days, weeks and months begin at the same time of the clock there, so that a day
+    may have 23 or 25 hours. Months that begin on a 31st begin on the last day where there is none.
+    Without a zone the clock is UTC.
     """
 
     start: dt.datetime
@@ -101,15 +106,23 @@ class Periods:
         """Periods as they were typed. Errors: InvalidArgument.
 
         >>> months = Periods.of(dt.datetime(2026, 1, 31, tzinfo=dt.UTC), "1mo", None)
-        >>> months.begins(1).date(), months.begins(2).date(), months.number(dt.datetime(2026, 3, 30, tzinfo=dt.UTC))
+        >>> (
+        ...     months.begins(1).date(),
+        ...     months.begins(2).date(),
+        ...     months.number(dt.datetime(2026, 3, 30, tzinfo=dt.UTC)),
+        ... )
         (datetime.date(2026, 2, 28), datetime.date(2026, 3, 31), 1)
         """
         match = _MONTHS.fullmatch(_WORDS.get(text, text)) if isinstance(text, str) else None
         length = dt.timedelta() if match else read_length(text, name, months=True)
-        return cls(start, length, int(match[1]) if match else 0, None if zone is None else read_zone(zone))
+        return cls(
+            start, length, int(match[1]) if match else 0, None if zone is None else read_zone(zone)
+        )
 
     def begins(self, number: int, what: str = "allocate") -> dt.datetime:
-        """The time at which a period begins, in UTC. Errors: InvalidArgument outside of the years 1 to 9999."""
+        """The time at which a period begins, in UTC.
+        Errors: InvalidArgument outside of the years 1 to 9999.
+        """
         if not self.months and (self.zone is None or self.length % dt.timedelta(days=1)):
             return later(self.start, number, self.length, what)
         zone = self.zone or dt.UTC
@@ -118,7 +131,9 @@ class Periods:
             if self.months:
                 years, month = divmod(clock.month - 1 + number * self.months, 12)
                 year, month = clock.year + years, month + 1
-                clock = clock.replace(year=year, month=month, day=min(clock.day, monthrange(year, month)[1]))
+                clock = clock.replace(
+                    year=year, month=month, day=min(clock.day, monthrange(year, month)[1])
+                )
             else:
                 clock += number * self.length
             return clock.replace(tzinfo=zone).astimezone(dt.UTC)
@@ -126,7 +141,9 @@ class Periods:
             return later(self.start, 10**9, dt.timedelta(days=1), what)  # which is refused
 
     def number(self, when: dt.datetime, what: str = "allocate") -> int:
-        """The number of the period at a time, from 0; negative before the start. Errors: see `begins`."""
+        """The number of the period at a time, from 0; negative before the start.
+        Errors: see `begins`.
+        """
         number = math.floor((when - self.start) / (self.length or self.months * _MONTH))
         while self.begins(number, what) > when:
             number -= 1
@@ -137,7 +154,20 @@ class Periods:
 
 # Periods in names
 
-_NAMES_OF_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_NAMES_OF_MONTHS = [
+    "jan",
+    "feb",
+    "mar",
+    "apr",
+    "may",
+    "jun",
+    "jul",
+    "aug",
+    "sep",
+    "oct",
+    "nov",
+    "dec",
+]
 _Y, _M, _D = r"(?P<y>(?:19|20)[0-9]{2})", r"(?P<m>0[1-9]|1[0-2])", r"(?P<d>0[1-9]|[12][0-9]|3[01])"
 _NAME = rf"(?P<name>{'|'.join(_NAMES_OF_MONTHS)})[a-z]*\.?"
 _DATE = rf"{_Y}(?P<s>[-_/.]?){_M}(?P=s){_D}"
@@ -145,28 +175,47 @@ _NO_MORE = r"(?![-_/.]?[0-9]|[a-z])"
 _FORMS = {  # the finest first: a day is not read as a month
     "hour": [rf"{_DATE}[-_ t]?(?P<h>[01][0-9]|2[0-3])(?::?[0-5][0-9](?::?[0-5][0-9])?|h)?z?"],
     "day": [_DATE, rf"{_D}(?P<s>[-_/.]){_M}(?P=s){_Y}"],
-    "week": [rf"{_Y}[-_ ]?(?:week|w|kw)[-_ ]?(?P<w>[0-5]?[0-9])", rf"(?:week|w|kw)[-_ ]?(?P<w>[0-5]?[0-9])[-_ /]{_Y}"],
+    "week": [
+        rf"{_Y}[-_ ]?(?:week|w|kw)[-_ ]?(?P<w>[0-5]?[0-9])",
+        rf"(?:week|w|kw)[-_ ]?(?P<w>[0-5]?[0-9])[-_ /]{_Y}",
+    ],
     "quarter": [rf"{_Y}[-_ /]?q(?P<q>[1-4])", rf"q(?P<q>[1-4])[-_ /]?{_Y}"],
-    "month": [rf"{_Y}[-_/.]?{_M}", rf"{_M}[-_/.]{_Y}", rf"{_NAME}[-_ ]?{_Y}", rf"{_Y}[-_ ]?{_NAME}"],
+    "month": [
+        rf"{_Y}[-_/.]?{_M}",
+        rf"{_M}[-_/.]{_Y}",
+        rf"{_NAME}[-_ ]?{_Y}",
+        rf"{_Y}[-_ ]?{_NAME}",
+    ],
     "year": [rf"(?:fy)?{_Y}"],
 }
 _AFTER = {"hour": "(?![0-9])", "day": "(?![0-9])"}  # else no part of a longer date
 _PATTERNS = [
-    (word, re.compile(rf"(?<![0-9a-z])(?<![0-9][-_/.]){form}{_AFTER.get(word, _NO_MORE)}", re.IGNORECASE))
+    (
+        word,
+        re.compile(
+            rf"(?<![0-9a-z])(?<![0-9][-_/.]){form}{_AFTER.get(word, _NO_MORE)}", re.IGNORECASE
+        ),
+    )
     for word, forms in _FORMS.items()
     for form in forms
 ]
 
 
 def _number(word: str, found: dict[str, str]) -> int:
-    """The place of a period among all of its kind. Errors: ValueError for a date that there is not."""
+    """The place of a period among all of its kind.
+    Errors: ValueError for a date that there is not.
+    """
     year, month = int(found["y"]), int(found.get("m", 1))
     if name := found.get("name"):
         month = _NAMES_OF_MONTHS.index(name.lower()) + 1
     if week := found.get("w"):
         return dt.date.fromisocalendar(year, int(week), 1).toordinal() // 7
     day = dt.date(year, month, int(found.get("d", 1))).toordinal()
-    in_year = {"year": year, "quarter": 4 * year + int(found.get("q", 1)) - 1, "month": 12 * year + month - 1}
+    in_year = {
+        "year": year,
+        "quarter": 4 * year + int(found.get("q", 1)) - 1,
+        "month": 12 * year + month - 1,
+    }
     return (in_year | {"day": day, "hour": day * 24 + int(found.get("h", 0))})[word]
 
 
@@ -201,7 +250,9 @@ class NamedPeriod:
             if len(matches) > 1:
                 return None
             if matches:
-                found = {key: text for key, text in matches[0].groupdict().items() if text is not None}
+                found = {
+                    key: text for key, text in matches[0].groupdict().items() if text is not None
+                }
                 try:
                     return cls(word, _number(word, found))
                 except ValueError:
@@ -212,4 +263,5 @@ class NamedPeriod:
     def last(self) -> dt.date:
         """The last day of the period. Errors: OverflowError, ValueError after the year 9999."""
         first = _FIRST[self.word]
-        return max(first(self.number), first(self.number + 1) - dt.timedelta(days=1))  # the first, of an hour
+        # the first, of an hour
+        return max(first(self.number), first(self.number + 1) - dt.timedelta(days=1))

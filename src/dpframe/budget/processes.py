@@ -27,8 +27,8 @@ _ENDED: set[tuple[int, dt.datetime]] = set()  # charges of this process whose wo
 def ending(receipt: Receipt) -> Iterator[None]:
     """Remember that the work of a charge has ended, if an error ends it.
 
-    An interrupt, or a ledger that cannot be written any more, leaves the charge without an answer and without a
-    failure. This process then knows what others cannot: nobody is at work on it.
+    An interrupt, or a ledger that cannot be written any more, leaves the charge without an answer
+    and without a failure. This process then knows what others cannot: nobody is at work on it.
     """
     try:
         yield
@@ -38,12 +38,13 @@ def ending(receipt: Receipt) -> Iterator[None]:
 
 
 def runs(charge: Entry) -> bool | None:
-    """Whether the process of a charge runs: False if it has ended. None if this machine cannot tell.
+    """Whether the process of a charge runs: False if it has ended.
+    None if this machine cannot tell.
 
-    It cannot tell of another machine, or of a charge that an earlier version wrote. Of a charge of its own it knows
-    whether an error ended the work. A process that began after the charge has its number by chance. A wrong answer, as
-    in containers that share the name of a machine and not its processes, costs a second price and no privacy: each is
-    charged.
+    It cannot tell of another machine, or of a charge that an earlier version wrote. Of a charge of
+    its own it knows whether an error ended the work. A process that began after the charge has its
+    number by chance. A wrong answer, as in containers that share the name of a machine and not its
+    processes, costs a second price and no privacy: each is charged.
     """
     host, process = charge.body.get("host"), charge.body.get("process")
     if process is None or host != socket.gethostname() or os.name != "posix":
@@ -63,7 +64,11 @@ def runs(charge: Entry) -> bool | None:
 def _began(process: int) -> dt.datetime | None:
     """When a process began; None where the system does not say it."""
     try:
-        boot = next(line for line in Path("/proc/stat").read_text().splitlines() if line.startswith("btime "))
+        boot = next(
+            line
+            for line in Path("/proc/stat").read_text().splitlines()
+            if line.startswith("btime ")
+        )
         ticks = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19])
         seconds = int(boot.split()[1]) + ticks / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError, StopIteration):
@@ -72,11 +77,17 @@ def _began(process: int) -> dt.datetime | None:
 
 
 def at_work(charge: Entry, where: str | None) -> str:
-    """Who charged a release that is pending, and what to do about it. Input: where: the ledger and its budget."""
+    """Who charged a release that is pending, and what to do about it.
+    Input: where: the ledger and its budget.
+    """
     host, process = charge.body.get("host"), charge.body.get("process")
     own = process == os.getpid() and host == socket.gethostname()
     who = (
-        "" if process is None else " This process charged it." if own else f" Process {process} on {host!r} charged it."
+        ""
+        if process is None
+        else " This process charged it."
+        if own
+        else f" Process {process} on {host!r} charged it."
     )
     alive = runs(charge)
     if alive:
@@ -89,13 +100,15 @@ def at_work(charge: Entry, where: str | None) -> str:
     if where is not None:
         command = f"python -m dpframe ledger resolve {where} {shlex.quote(name)} --by NAME"
     return (
-        f"{who} It is running elsewhere, or it was killed. If it is not running, on_pending='retry' pays again; or "
-        f"mark it as lost, {command}, and run again."
+        f"{who} It is running elsewhere, or it was killed. If it is not running, "
+        f"on_pending='retry' pays again; or mark it as lost, {command}, and run again."
     )
 
 
 def patient(charge: Callable[P, T]) -> Callable[P, T]:
-    """With `wait=True`, charge again as long as another process of this machine is at work on the release."""
+    """With `wait=True`, charge again as long as another process of this
+    machine is at work on the release.
+    """
 
     def waiting(*args: P.args, **options: P.kwargs) -> T:
         while True:

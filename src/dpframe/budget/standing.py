@@ -21,14 +21,26 @@ _NO_RELEASE = {"opens": "open", "gives": "given"}
 
 INNER = frozenset(  # of budgets, shares and allowances: what releases and ledgers use
     (
-        *("charge", "check_subject", "each", "entries", "fail", "failures", "kept", "kept_in", "one_by_one"),
+        *(
+            "charge",
+            "check_subject",
+            "each",
+            "entries",
+            "fail",
+            "failures",
+            "kept",
+            "kept_in",
+            "one_by_one",
+        ),
         *("open", "part", "partition", "sizes", "standing", "store", "terms"),
     )
 )
 
 
 class BudgetState(Hints):
-    """The readable half of a budget: what its book says. `Budget` adds the methods that write into it."""
+    """The readable half of a budget: what its book says.
+    `Budget` adds the methods that write into it.
+    """
 
     _inner = INNER
 
@@ -71,7 +83,9 @@ class BudgetState(Hints):
 
     @property
     def standing(self) -> Standing:
-        """The loss under the account, the simple sum of the prices, and the number of releases that still fit."""
+        """The loss under the account, the simple sum of the prices, and the
+        number of releases that still fit.
+        """
         last = None
         for entry in self._book.one_by_one():
             if entry.is_charge and entry.about is None and entry.opens is None:
@@ -82,14 +96,23 @@ class BudgetState(Hints):
 
     def _standing(self, total: Loss, price: Loss | None, normal: Normal | None) -> Standing:
         more = None if price is None else self._accountant.more(total, price, self._limit, normal)
-        return Standing(self._limit, self._accountant.shown(total, self._limit), total.simple or total, more, price)
+        return Standing(
+            self._limit,
+            self._accountant.shown(total, self._limit),
+            total.simple or total,
+            more,
+            price,
+        )
 
     def part(self, share: Fraction, name: str | None = None) -> Loss:
         """The price of a share of the limit, in the terms in which it buys less noise on a count.
 
-        A name that was charged for this share keeps its price. Shares that add up to at most 1 are all accepted.
+        A name that was charged for this share keeps its price. Shares that add up to at most 1 are
+        all accepted.
         """
-        for entry in self._book.entries(name) if name is not None and self.terms is Terms.EITHER else []:
+        for entry in (
+            self._book.entries(name) if name is not None and self.terms is Terms.EITHER else []
+        ):
             typed = (entry.body.get("plan") or {}).get("price", {})
             if "share" in typed and Fraction(typed["share"]) == share:
                 return price_of(entry.body)
@@ -98,7 +121,9 @@ class BudgetState(Hints):
     def each(self, number: int) -> Loss:
         """The price of each of so many equal releases that take all that is left; see `plan`."""
         sentence = "budget.plan: n= is the number of releases that are planned, such as n=50."
-        return self._accountant.each(self._book.spent(), read_whole(number, 1, MANY, sentence), self._limit)
+        return self._accountant.each(
+            self._book.spent(), read_whole(number, 1, MANY, sentence), self._limit
+        )
 
     def sizes(self, counted: Sequence[Loss]) -> list[float]:
         """The ε or ρ of the limit that each charge has used."""
@@ -115,7 +140,8 @@ class BudgetState(Hints):
             return spenders_of(self._book.one_by_one())
 
     def history(self) -> list[Charge]:
-        """All charges, oldest first, each with a status: "released", "failed", "lost", "pending", "open" or "given".
+        """All charges, oldest first, each with a status: "released", "failed",
+        "lost", "pending", "open" or "given".
 
         >>> import polars as pl, dpframe as dp
         >>> budget = dp.Budget(epsilon=1.0)
@@ -127,31 +153,45 @@ class BudgetState(Hints):
         return self._lines(self._book.one_by_one())
 
     def _lines(self, entries: Iterable[Entry]) -> list[Charge]:
-        """The charges among entries, oldest first. A charge without an answer is only held as its line."""
+        """The charges among entries, oldest first.
+        A charge without an answer is only held as its line.
+        """
         lines: dict[int | None, Charge] = {}
         with readable(self.name):
             for entry in entries:
                 if entry.is_charge:
-                    other = next((word for key, word in _NO_RELEASE.items() if key in entry.body), None)
+                    other = next(
+                        (word for key, word in _NO_RELEASE.items() if key in entry.body), None
+                    )
                     lines[entry.number] = line_of(entry, other or "pending")
                 elif entry.kind in _STATUS and entry.about in lines:
                     line, word = lines[entry.about], _STATUS[entry.kind]
-                    lines[entry.about] = line if line.status in _NO_RELEASE.values() else line._replace(status=word)
+                    lines[entry.about] = (
+                        line if line.status in _NO_RELEASE.values() else line._replace(status=word)
+                    )
         return list(lines.values())
 
     @property
     def failures(self) -> Failures:
-        """The number of releases that failed after they were charged: in all, and since `acknowledge_failures`."""
+        """The number of releases that failed after they were charged:
+        in all, and since `acknowledge_failures`.
+        """
         return self._book.failures()
 
-    def entries(self, name: str | None = None, under: int | None = None, number: int | None = None) -> list[Entry]:
+    def entries(
+        self, name: str | None = None, under: int | None = None, number: int | None = None
+    ) -> list[Entry]:
         """Every entry of the book, or those that are sought; see `Book.entries`."""
         return self._book.entries(name, under, number)
 
     def one_by_one(self, since: dt.datetime | None = None) -> Iterator[Entry]:
-        """Every entry of the book, or those from the first one of this time on; see `Book.one_by_one`."""
+        """Every entry of the book, or those from the first one of this
+        time on; see `Book.one_by_one`.
+        """
         return self._book.one_by_one(since)
 
     def tables(self, opening: int) -> dict[int, bytes]:
-        """The stored tables of the charges that one charge, the opening, paid for, by the number of the charge."""
+        """The stored tables of the charges that one charge, the opening, paid
+        for, by the number of the charge.
+        """
         return self._book.tables(opening)

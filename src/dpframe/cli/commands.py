@@ -30,7 +30,9 @@ def add(verbs: Any, verb: str, about: str, run: Callable[[Any], Said]) -> argpar
     return command
 
 
-def add_for_ledger(verbs: Any, verb: str, about: str, run: Callable[[Ledger, Any], Said]) -> argparse.ArgumentParser:
+def add_for_ledger(
+    verbs: Any, verb: str, about: str, run: Callable[[Ledger, Any], Said]
+) -> argparse.ArgumentParser:
     """Add a command about an open ledger."""
 
     def opened(asked: Any) -> Said:
@@ -87,19 +89,24 @@ def positive(read: Callable[[str], float]) -> Callable[[str], float]:
 
 
 def the_budget(ledger: Ledger, asked: Any) -> str:
-    """The name of the budget that a command is about. Errors: InvalidArgument where there are several."""
+    """The name of the budget that a command is about.
+    Errors: InvalidArgument where there are several.
+    """
     names = ledger.budgets()
     if asked.budget is None and len(names) != 1:
         raise InvalidArgument(f"Say of which budget: --budget NAME, one of {', '.join(names)}.")
     if asked.budget not in (None, *names):
         raise InvalidArgument(
-            f"There is no budget {asked.budget!r} in this ledger. It has {', '.join(map(repr, names))}."
+            f"There is no budget {asked.budget!r} in this ledger. It has "
+            f"{', '.join(map(repr, names))}."
         )
     return str(asked.budget or names[0])
 
 
 def the_budgets(ledger: Ledger, asked: Any) -> dict[str, Budget]:
-    """The budgets that a command is about: the one that was named, or all. Errors: InvalidArgument."""
+    """The budgets that a command is about: the one that was named, or all.
+    Errors: InvalidArgument.
+    """
     names = ledger.budgets() if asked.budget is None else [the_budget(ledger, asked)]
     return {name: ledger.budget(name) for name in names}
 

@@ -18,10 +18,17 @@ def add_to(verbs: Any) -> None:
     backup.add_argument("target", help="a new file, or the URL of an empty database")
     check = add(verbs, "check", "verify a backup, or a ledger that was moved", _check)
     check.add_argument("path", help="its file or URL")
-    restore = add(verbs, "restore", "put a backup where there is no ledger, and go on from it", _restore)
+    restore = add(
+        verbs, "restore", "put a backup where there is no ledger, and go on from it", _restore
+    )
     restore.add_argument("backup", help="its file or URL")
     restore.add_argument("target", help="a new file, or the URL of an empty database")
-    adopt = add(verbs, "adopt", "go on from a copy that is not the latest one, in the place where it is", _adopt)
+    adopt = add(
+        verbs,
+        "adopt",
+        "go on from a copy that is not the latest one, in the place where it is",
+        _adopt,
+    )
     adopt.add_argument("path", help="the copy's file or URL")
     for command in (restore, adopt):
         command.add_argument("--by", required=True, help="who decides it")
@@ -31,7 +38,8 @@ def add_to(verbs: Any) -> None:
             action="append",
             type=_lost_of,
             metavar="BUDGET=EPSILON[,DELTA[,RHO]]|all|none",
-            help="what the releases since that copy cost (ρ for a budget in ρ), once for each budget",
+            help="what the releases since that copy cost (ρ for a budget in ρ), once for each "
+            "budget",
         )
         add_witness(command)
     about = "move a ledger to another place, such as from a file to PostgreSQL, while it is used"
@@ -72,14 +80,22 @@ def _adopt(asked: Any) -> Said:
 def _adopted(ledger: Ledger) -> Said:
     budgets = {name: ledger.budget(name) for name in ledger.budgets()}
     ledger.close()
-    lines = [f"{visible(name)}: {budget.spent} spent, {budget.remaining} left" for name, budget in budgets.items()]
-    data = {name: {"spent": loss_data(b.spent), "remaining": loss_data(b.remaining)} for name, b in budgets.items()}
+    lines = [
+        f"{visible(name)}: {budget.spent} spent, {budget.remaining} left"
+        for name, budget in budgets.items()
+    ]
+    data = {
+        name: {"spent": loss_data(b.spent), "remaining": loss_data(b.remaining)}
+        for name, b in budgets.items()
+    }
     return Said("\n".join(["The ledger goes on.", *lines]), {"budgets": data})
 
 
 @typed
 def _lost_of(text: str) -> tuple[str, Any]:
-    """The typed losses: "all" or "none", or the name of a budget and its numbers. Errors: InvalidArgument."""
+    """The typed losses: "all" or "none", or the name of a budget and its numbers.
+    Errors: InvalidArgument.
+    """
     if text in ("all", "none"):
         return text, None
     name, _, numbers = text.rpartition("=")
@@ -88,7 +104,9 @@ def _lost_of(text: str) -> tuple[str, Any]:
     except ValueError:
         lost, name = (), ""
     if not name:
-        raise InvalidArgument("type --lost BUDGET=EPSILON once for each budget, --lost all or --lost none")
+        raise InvalidArgument(
+            "type --lost BUDGET=EPSILON once for each budget, --lost all or --lost none"
+        )
     return name, lost
 
 
@@ -98,5 +116,7 @@ def _lost(items: list[tuple[str, Any]] | None) -> Any:
         return None if items is None else items[0][0]
     lost = dict(items)
     if len(lost) < len(items) or None in lost.values():
-        raise InvalidArgument("--lost: type --lost BUDGET=EPSILON once for each budget, --lost all or --lost none.")
+        raise InvalidArgument(
+            "--lost: type --lost BUDGET=EPSILON once for each budget, --lost all or --lost none."
+        )
     return lost

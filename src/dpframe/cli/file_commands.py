@@ -23,28 +23,44 @@ def add_policy(verbs: Any) -> None:
     check_it.add_argument("policy", help="the policy file, TOML")
     about = "end with 1 if fewer rows than this have a unit"
     check_it.add_argument("--min-rows", type=positive(int), default=0, metavar="ROWS", help=about)
-    for what, words in (("unlisted", "keys are not listed"), ("clipped", "values are beyond its bounds")):
+    for what, words in (
+        ("unlisted", "keys are not listed"),
+        ("clipped", "values are beyond its bounds"),
+    ):
         about = f"end with 1 if more of a column's {words}, such as 5%%"
         check_it.add_argument(f"--max-{what}", type=percent, metavar="PERCENT", help=about)
     about = (
-        "an earlier table: end with 1 if one of its columns is missing or has another type, as a unit that became text"
+        "an earlier table: end with 1 if one of its columns is missing or has another type, as a "
+        "unit that became text"
     )
     check_it.add_argument("--like", metavar="TABLE", help=about)
     show_it = add(
-        verbs, "show", "what policy files say, entry by entry: for people, or with --json for a catalogue", _show
+        verbs,
+        "show",
+        "what policy files say, entry by entry: for people, or with --json for a catalogue",
+        _show,
     )
     show_it.add_argument("policies", nargs="+", metavar="policy", help="policy files, TOML")
-    about = "a first draft of a policy file, from the names and types of a table's columns; no value is read"
+    about = (
+        "a first draft of a policy file, from the names and types of a table's columns; no value "
+        "is read"
+    )
     for command in (check_it, add(verbs, "new", about, _new)):
         command.add_argument("table", help="a CSV or Parquet file")
 
 
 def _check(asked: Any) -> Said:
-    """Findings about data beside a policy file; 1 if the table cannot be used with it, or is too far from it."""
+    """Findings about data beside a policy file; 1 if the table cannot be used
+    with it, or is too far from it.
+    """
     table = read_table(Path(asked.table))
     policy = Policy(asked.policy)
-    lines, usable = check(policy, table, {"unlisted": asked.max_unlisted, "clipped": asked.max_clipped})
-    errors = list(drifted(table, read_table(Path(asked.like)).schema)) if asked.like is not None else []
+    lines, usable = check(
+        policy, table, {"unlisted": asked.max_unlisted, "clipped": asked.max_clipped}
+    )
+    errors = (
+        list(drifted(table, read_table(Path(asked.like)).schema)) if asked.like is not None else []
+    )
     rows = rows_of(policy, table)
     if rows < asked.min_rows:
         errors.append(f"ERROR {rows:,} rows have a unit, fewer than --min-rows {asked.min_rows:,}")
@@ -72,7 +88,9 @@ def _new(asked: Any) -> Said:
 
 def add_check(rooms: Any) -> None:
     """Add the checker of certificates."""
-    command = add(rooms, "check", "a certificate, by the checker that shares no code with dpframe", _checked)
+    command = add(
+        rooms, "check", "a certificate, by the checker that shares no code with dpframe", _checked
+    )
     command.add_argument("certificate", help="what release.certificate() gives, as a JSON file")
     command.add_argument("--ledger", help="what ledger.export('json') gives, as a file")
     command.add_argument("--table", help="the released table as a CSV file")
@@ -84,5 +102,10 @@ def _checked(asked: Any) -> Said:
         check = dpframe_check.read(asked.certificate, asked.ledger, asked.table)
     except dpframe_check.UNREADABLE as error:
         return Said(f"cannot be read: {error}", {"verdict": None, "message": str(error)}, 2)
-    data = {"verdict": check.verdict, "refused": check.refused, "unknown": check.unknown, "derived": check.derived}
+    data = {
+        "verdict": check.verdict,
+        "refused": check.refused,
+        "unknown": check.unknown,
+        "derived": check.derived,
+    }
     return Said(check.text, data, dpframe_check.CODES[check.verdict])

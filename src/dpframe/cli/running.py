@@ -15,8 +15,8 @@ from dpframe.errors import DpFrameError
 from dpframe.safe_text import visible
 
 CODES = (
-    "Exit codes: 0 it went well; 1 refused, damaged or unusable; 2 wrongly typed; 3 below what --warn-below names, or "
-    "a certificate of a kind that is not covered."
+    "Exit codes: 0 it went well; 1 refused, damaged or unusable; 2 wrongly typed; 3 below what "
+    "--warn-below names, or a certificate of a kind that is not covered."
 )
 
 
@@ -26,7 +26,8 @@ def entry() -> int:
         code = main()
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that nothing fails when it is closed
+        # so that nothing fails when it is closed
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return code
 
@@ -52,14 +53,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     about = "Look after the ledgers, policy files and certificates of dpframe."
     parser = argparse.ArgumentParser(prog="dpframe", description=about, epilog=CODES)
-    parser.add_argument("--version", action="version", version=f"dpframe {metadata.version('dpframe')}")
-    rooms = parser.add_subparsers(dest="room", metavar="ledger|policy|check", required=True)
-    verbs = rooms.add_parser("ledger", help="budgets that survive restarts", epilog=CODES).add_subparsers(
-        dest="verb", required=True
+    parser.add_argument(
+        "--version", action="version", version=f"dpframe {metadata.version('dpframe')}"
     )
+    rooms = parser.add_subparsers(dest="room", metavar="ledger|policy|check", required=True)
+    verbs = rooms.add_parser(
+        "ledger", help="budgets that survive restarts", epilog=CODES
+    ).add_subparsers(dest="verb", required=True)
     ledger_commands.add_to(verbs)
     copy_commands.add_to(verbs)
-    room = rooms.add_parser("policy", help="files of limits that no analyst may weaken", epilog=CODES)
+    room = rooms.add_parser(
+        "policy", help="files of limits that no analyst may weaken", epilog=CODES
+    )
     file_commands.add_policy(room.add_subparsers(dest="verb", required=True))
     file_commands.add_check(rooms)
     return parser

@@ -1,4 +1,6 @@
-"""The only room that reads rows: it takes in tables, runs a question on their engine, and returns integer totals."""
+"""The only room that reads rows: it takes in tables, runs a question on their
+engine, and returns integer totals.
+"""
 
 from dpframe.engine.histograms import (
     EXPONENTS,

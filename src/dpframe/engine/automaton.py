@@ -1,7 +1,9 @@
-"""A pattern as a table of states, for engines whose own regular expressions can take forever or fail on a cell.
+"""A pattern as a table of states, for engines whose own regular expressions can
+take forever or fail on a cell.
 
-A text is read once from left to right, one step in the table for each character. See K. Thompson, "Regular Expression
-Search Algorithm" (1968), and the subset construction of M. O. Rabin and D. Scott (1959).
+A text is read once from left to right, one step in the table for each character. See K. Thompson,
+"Regular Expression Search Algorithm" (1968), and the subset construction of M. O. Rabin and D.
+Scott (1959).
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from functools import cache
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import WORD, Chain, Chars, Group, Mark, OneOf, Part, Pattern, Repeat
 
-_MOST, _WORK = 1_000, 2_000_000  # states; characters looked at to make them: these take about a second
+# states; characters looked at to make them: these take about a second
+_MOST, _WORK = 1_000, 2_000_000
 _SURROGATES = (0xD800, 0xE000)  # no text has a character from the first on and before the second
 
 
@@ -28,9 +31,11 @@ class _Side(Enum):
 
 
 class _Graph:
-    """Steps of a pattern, by number: on a character or at a place, or none of these, to other steps. Step 0 is the end.
+    """Steps of a pattern, by number: on a character or at a place, or none of these, to other
+    steps. Step 0 is the end.
 
-    A text contains a match if the end can be reached from the first step, taken before any of its characters.
+    A text contains a match if the end can be reached from the first step, taken before any of its
+    characters.
     """
 
     def __init__(self, tree: Part) -> None:
@@ -89,9 +94,10 @@ class Automaton:
     >>> found.matches("no paaain"), found.matches("pan")
     (True, False)
 
-    Attributes: edges: the first characters of the classes of characters, less the first; rows: for each state and
-    class the next state, where 0 is a match; ends: for each state whether a text that ends in it has a match; the
-    first state is 1
+    Attributes: edges: the first characters of the classes of characters, less the first; rows: for
+                each state and
+    class the next state, where 0 is a match; ends: for each state whether a text that ends in it
+    has a match; the first state is 1
 
     Errors: UnsupportedOperation where there would be too many states
     """
@@ -101,10 +107,20 @@ class Automaton:
         marks = {on for on, _ in graph.steps if isinstance(on, Mark)}
         read = [(i, on, to) for i, (on, to) in enumerate(graph.steps) if isinstance(on, Chars)]
         sets = [on for _, on, _ in read] + [WORD] * (Mark.WORD in marks)
-        starts = {x for one in sets for low, high in one.spans for x in (low, high + 1) if 0 < x < 0x110000}
-        self.edges = sorted({_SURROGATES[1] if _SURROGATES[0] <= x < _SURROGATES[1] else x for x in starts})
+        starts = {
+            x
+            for one in sets
+            for low, high in one.spans
+            for x in (low, high + 1)
+            if 0 < x < 0x110000
+        }
+        self.edges = sorted(
+            {_SURROGATES[1] if _SURROGATES[0] <= x < _SURROGATES[1] else x for x in starts}
+        )
         codes = [0, *self.edges]
-        sides = [_Side.WORD if Mark.WORD in marks and code in WORD else _Side.OTHER for code in codes]
+        sides = [
+            _Side.WORD if Mark.WORD in marks and code in WORD else _Side.OTHER for code in codes
+        ]
         targets = {i: (to, [k for k, code in enumerate(codes) if code in on]) for i, on, to in read}
         start = (frozenset({graph.first}), _Side.NOTHING)
         states, pending, work = {start: 1}, [start], 0
@@ -123,9 +139,10 @@ class Automaton:
                 if 0 not in beside[side] and state not in states:
                     if len(states) >= _MOST or work > _WORK:
                         raise UnsupportedOperation(
-                            f"str.contains: {str(pattern)!r} needs too large a table of states here. Take fewer "
-                            "counted repetitions or alternatives, or ask for its parts: s.str.contains('a', "
-                            "regex=True) | s.str.contains('b', regex=True)."
+                            f"str.contains: {str(pattern)!r} needs too large a table of states "
+                            "here. Take fewer counted repetitions or alternatives, or ask for its "
+                            "parts: s.str.contains('a', regex=True) | s.str.contains('b', "
+                            "regex=True)."
                         )
                     states[state] = len(states) + 1
                     pending.append(state)

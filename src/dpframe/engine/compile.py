@@ -1,4 +1,6 @@
-"""One compiler for every engine. A question becomes rows, partials, limits and integer totals, all in narwhals."""
+"""One compiler for every engine.
+A question becomes rows, partials, limits and integer totals, all in narwhals.
+"""
 
 from __future__ import annotations
 
@@ -47,17 +49,19 @@ _ROOM = 27  # bits of a partial: 2^36 partials of this size have a sum that fits
 class Compiled:
     """Lazy frames of totals.
 
-    `mains` has a frame for each set of limits that some totals are under, those of the question first. Each has the
-    group columns, and columns t0, t1, … for the additive totals of `question.allotments` under these limits.
+    `mains` has a frame for each set of limits that some totals are under, those of the question
+    first. Each has the group columns, and columns t0, t1, … for the additive totals of
+    `question.allotments` under these limits.
 
     `apart` has one frame for each total that is not additive, under the number of that total:
 
-    - distinct values: the group columns and their number "t". Where only a part of the units is read, the frame holds
-      the distinct pairs of group and value instead;
-    - ranks and trees: the group columns, the number "b" of the candidate, and the number of rows "t".
+    - distinct values: the group columns and their number "t". Where only a part of the units is
+      read, the frame holds the distinct pairs of group and value instead;
+    - ranks and trees: the group columns, the number "b" of the candidate, and the number of rows
+      "t".
 
-    `parts` has the numbers whose sums are in `main`, one column for each additive total, with the name in `names`: a
-    row for each unit and group; without units, for each row.
+    `parts` has the numbers whose sums are in `main`, one column for each additive total, with the
+    name in `names`: a row for each unit and group; without units, for each row.
     """
 
     mains: tuple[Frame, ...]
@@ -73,7 +77,9 @@ class Compiled:
 
 
 def split_bits(total: Total) -> int:
-    """Number of low bits that are summed in a column of their own, so that no sum wraps; 0 for a small partial."""
+    """Number of low bits that are summed in a column of their own, so that no
+    sum wraps; 0 for a small partial.
+    """
     bits = partial_bits(total)
     return 0 if bits <= _ROOM else (bits + 1) // 2
 
@@ -89,25 +95,31 @@ def compiled(
 ) -> Compiled:
     """Lazy frames of the totals of a question.
 
-    Input:  salt: 64 bits, for the choice of groups; empty: whether the tables are taken without their rows; whole:
-            whether the rows are those of all units, so that distinct values can be counted; in_play: the keys that
-            units spread their weight over, as the engine holds them, in a question that is answered in rounds; weights:
-            of influences, see `influence_weights`
-    Bound:  a total is added up from the partials under its own limits, so one unit's part of it is what it is in a
-            question of this total alone with these limits. In groups that are found in the data, the groups are those
-            of the first frame, which holds the threshold's total under the limits of the question. A group in which
-            units are under the limits of another column alone has no row there, and is not released: it would otherwise
-            have a chance to pass the threshold that δ does not pay for
+    Input:  salt: 64 bits, for the choice of groups; empty: whether the tables are taken without
+            their rows; whole: whether the rows are those of all units, so that distinct values can
+            be counted; in_play: the keys that units spread their weight over, as the engine holds
+            them, in a question that is answered in rounds; weights: of influences, see
+            `influence_weights`
+    Bound:  a total is added up from the partials under its own limits, so one unit's part of it is
+            what it is in a question of this total alone with these limits. In groups that are found
+            in the data, the groups are those of the first frame, which holds the threshold's total
+            under the limits of the question. A group in which units are under the limits of another
+            column alone has no row there, and is not released: it would otherwise have a chance to
+            pass the threshold that δ does not pay for
     """
     totals = {i: p.total for i, p in enumerate(question.read)}
     columns = {i: Partial(m, f"q{i}", f"m{i}") for i, m in totals.items() if m.additive}
     units, groups = unit_names(question.table), group_names(question)
-    read = [*question.group_columns, *(column for total in totals.values() for column in total.columns)]
+    read = [
+        *question.group_columns,
+        *(column for total in totals.values() for column in total.columns),
+    ]
     rows = keyed(question, lower(question.step, {column.id for column in read}, empty=empty))
     every = question.keys is None or question.keys.rows is None
     additive = all(total.additive for total in totals.values())
     at_once = _kept_at_once(question, rows, columns, salt) if every and additive else None
-    if units and every and at_once is None:  # otherwise some of these rows belong to groups that are not listed
+    # otherwise some of these rows belong to groups that are not listed
+    if units and every and at_once is None:
         rows = sifted(rows, _choice(question, _widest(_passes(question)), salt))
     if not additive:  # then more than one frame is made from the rows
         rows = backend_of(rows).shared(rows)
@@ -121,7 +133,9 @@ def compiled(
             ((limits, one),) = limited.items()
             assert one is not None
             keys_in_all = question.unit_limits.groups
-            limited = {limits: weighted_keys(one, units, groups, columns[0].units, keys_in_all, in_play)}
+            limited = {
+                limits: weighted_keys(one, units, groups, columns[0].units, keys_in_all, in_play)
+            }
         frames = [frame for frame in limited.values() if frame is not None]
         mains = _mains(question, dict(zip(limited, frames, strict=True)), columns)
         parts, names = (frames or [rows])[0], {i: p.units for i, p in columns.items()}
@@ -137,7 +151,12 @@ def compiled(
 
 
 def _apart(
-    question: Question, rows: Frame, limited: Mapping[Limits, Frame | None], salt: int, *, whole: bool
+    question: Question,
+    rows: Frame,
+    limited: Mapping[Limits, Frame | None],
+    salt: int,
+    *,
+    whole: bool,
 ) -> dict[int, Frame]:
     """The frames of the totals that are no sums: ranks, trees, modes and distinct values."""
     groups = group_names(question)
@@ -145,9 +164,13 @@ def _apart(
     for i, total in enumerate(p.total for p in question.read):
         limits = total.limits or question.limits
         if total.kind in (TotalKind.RANKS, TotalKind.TREE):
-            apart[i] = _ranks(placed(rows, total), limited.get(limits), question, _choice(question, limits, salt))
+            apart[i] = _ranks(
+                placed(rows, total), limited.get(limits), question, _choice(question, limits, salt)
+            )
         elif total.kind == TotalKind.MODES:
-            apart[i] = _ranks(among(rows, total), limited.get(limits), question, _choice(question, limits, salt))
+            apart[i] = _ranks(
+                among(rows, total), limited.get(limits), question, _choice(question, limits, salt)
+            )
         elif total.kind == TotalKind.DISTINCT:
             pairs = _distinct(rows, limited[limits], total, _choice(question, limits, salt))
             apart[i] = counted(pairs, groups) if whole else pairs
@@ -165,17 +188,25 @@ def _limited(
     weights: pl.DataFrame | None,
     at_once: Frame | None,
 ) -> dict[Limits, Frame]:
-    """For each set of limits, the partials under these limits, with the partials of the totals that have them.
+    """For each set of limits, the partials under these limits, with the
+    partials of the totals that have them.
 
-    Totals with equal limits share them, and all sets of limits share the partials without limits. One salt chooses the
-    groups under all limits, so a unit keeps the groups that it would keep in a question with these limits alone.
+    Totals with equal limits share them, and all sets of limits share the partials without limits.
+    One salt chooses the groups under all limits, so a unit keeps the groups that it would keep in a
+    question with these limits alone.
     """
-    totals, passes, frame = [p.total for p in question.read], _passes_of_partials(question, rows), at_once
+    totals, passes, frame = (
+        [p.total for p in question.read],
+        _passes_of_partials(question, rows),
+        at_once,
+    )
     if not passes:
         return {}
     if frame is None:
         units, groups = unit_names(question.table), group_names(question)
-        frame = listed_only(question, partials(_integers(rows, columns), units, groups, list(columns.values())))
+        frame = listed_only(
+            question, partials(_integers(rows, columns), units, groups, list(columns.values()))
+        )
     frame = backend_of(frame).shared(frame) if len(passes) > 1 else frame
     frames = {}
     chosen = at_once is not None
@@ -187,12 +218,18 @@ def _limited(
     return frames
 
 
-def _kept_at_once(question: Question, rows: Frame, columns: dict[int, Partial], salt: int) -> Frame | None:
-    """The partials of the groups that units keep, where all totals are under one set of limits; see `kept_partials`."""
+def _kept_at_once(
+    question: Question, rows: Frame, columns: dict[int, Partial], salt: int
+) -> Frame | None:
+    """The partials of the groups that units keep, where all totals are under one set
+    of limits; see `kept_partials`.
+    """
     passes = _passes(question)
     if not unit_names(question.table) or len(passes) > 1:
         return None
-    return kept_partials(_integers(rows, columns), _choice(question, passes[0], salt), list(columns.values()))
+    return kept_partials(
+        _integers(rows, columns), _choice(question, passes[0], salt), list(columns.values())
+    )
 
 
 def _choice(question: Question, limits: Limits, salt: int) -> Choice:
@@ -209,7 +246,8 @@ def _passes(question: Question) -> list[Limits]:
 
 
 def _passes_of_partials(question: Question, rows: Frame) -> list[Limits]:
-    """The limits under which partials are read: all but those of ranks alone, where rows are weighed themselves.
+    """The limits under which partials are read: all but those of ranks alone,
+    where rows are weighed themselves.
 
     Where a question finds its groups, they are those of the partials under its own limits.
     """
@@ -224,13 +262,18 @@ def _passes_of_partials(question: Question, rows: Frame) -> list[Limits]:
 
 def _widest(passes: Sequence[Limits]) -> Limits:
     """The limits among several that leave a unit the most groups."""
-    return max(passes, key=lambda limits: math.inf if limits.max_groups is None else limits.max_groups)
+    return max(
+        passes, key=lambda limits: math.inf if limits.max_groups is None else limits.max_groups
+    )
 
 
-def _mains(question: Question, limited: Mapping[Limits, Frame], columns: dict[int, Partial]) -> list[Frame]:
+def _mains(
+    question: Question, limited: Mapping[Limits, Frame], columns: dict[int, Partial]
+) -> list[Frame]:
     """For each set of limits that additive totals are under, the frame of these totals.
 
-    Without additive totals there is one frame where it finds the groups, and none where they are listed.
+    Without additive totals there is one frame where it finds the groups, and none where they are
+    listed.
     """
     groups = group_names(question)
     finds = bool(groups) and question.keys is None
@@ -242,13 +285,16 @@ def _mains(question: Question, limited: Mapping[Limits, Frame], columns: dict[in
     return mains
 
 
-def influence_weights(question: Question, held: pl.DataFrame, weights: Mapping[int, Integers]) -> pl.DataFrame:
+def influence_weights(
+    question: Question, held: pl.DataFrame, weights: Mapping[int, Integers]
+) -> pl.DataFrame:
     """The public table of the weights of influences, for `compiled`.
 
-    Input:  held: the groups as the engine holds them; weights: for each total of influences, by its number in
-            `question.read`, whole numbers of at most 2^30 in size, of shape (groups, parts)
-    Output: the groups, a column for each weight, and for each total of products between groups one more, with the role
-            of the group in it
+    Input:  held: the groups as the engine holds them; weights: for each total of influences, by its
+            number in `question.read`, whole numbers of at most 2^30 in size, of shape (groups,
+            parts)
+    Output: the groups, a column for each weight, and for each total of products between groups one
+            more, with the role of the group in it
     """
     name = "m{}" if unit_names(question.table) else "q{}"
     columns = [
@@ -260,13 +306,19 @@ def influence_weights(question: Question, held: pl.DataFrame, weights: Mapping[i
         moment = question.read[i].total.moment
         if moment is not None and moment.groups:
             numbers = np.arange(held.height) % moment.groups
-            roles = np.where(numbers == moment.place, AT_PLACE, np.where(numbers < moment.place, BEFORE_PLACE, 0))
-            columns.append(pl.Series(weight_name(name.format(i), len(moment.parts)), roles, dtype=pl.Int64))
+            roles = np.where(
+                numbers == moment.place, AT_PLACE, np.where(numbers < moment.place, BEFORE_PLACE, 0)
+            )
+            columns.append(
+                pl.Series(weight_name(name.format(i), len(moment.parts)), roles, dtype=pl.Int64)
+            )
     return held.with_columns(columns) if held.width else pl.DataFrame(columns)
 
 
 def _integers(rows: Frame, columns: dict[int, Partial], *, every: bool = False) -> Frame:
-    """Add to the rows the integer of each additive total. With `every`, a count of rows gets a column of ones too."""
+    """Add to the rows the integer of each additive total. With `every`, a count of
+    rows gets a column of ones too.
+    """
     plain = [p for p in columns.values() if p.total.moment is None]
     return row_integers(rows, {p.rows: p.total for p in plain if p.total.column or every})
 
@@ -275,7 +327,9 @@ def _integers(rows: Frame, columns: dict[int, Partial], *, every: bool = False) 
 
 
 def _totals(frame: Frame, groups: Sequence[str], columns: dict[int, tuple[str, Total]]) -> Frame:
-    """Integer sums per group. A wide partial is summed in two halves; `totals.joined` puts the halves together."""
+    """Integer sums per group.
+    A wide partial is summed in two halves; `totals.joined` puts the halves together.
+    """
     high, sums, engine = [], [], backend_of(frame)
     for i, (name, total) in columns.items():
         value, low = nw.col(name), split_bits(total)
@@ -286,15 +340,17 @@ def _totals(frame: Frame, groups: Sequence[str], columns: dict[int, tuple[str, T
             value = value - nw.col(above) * 2**low
         sums.append(value.sum().fill_null(0).alias(f"t{i}"))
     frame = frame.with_columns(*high) if high else frame
-    sums = sums or [nw.len().alias("t")]  # without an additive total, the frame still lists the groups
+    # without an additive total, the frame still lists the groups
+    sums = sums or [nw.len().alias("t")]
     return frame.group_by(*groups).agg(*sums) if groups else frame.select(*sums)
 
 
 def _ranks(rows: Frame, weights: Frame | None, question: Question, choice: Choice) -> Frame:
     """Weighted rows per group and candidate.
 
-    Input:  rows: all rows, with the number "b" of the candidate, -1 where there is none; weights: the partials of the
-            units; None without units, or where the engine weighs the rows themselves
+    Input:  rows: all rows, with the number "b" of the candidate, -1 where there is none; weights:
+            the partials of the units; None without units, or where the engine weighs the rows
+            themselves
     """
     units, groups = choice.units, choice.groups
     candidates, engine = rows.select(*units, *groups, "b"), backend_of(rows)
@@ -312,11 +368,12 @@ def _ranks(rows: Frame, weights: Frame | None, question: Question, choice: Choic
 
 
 def _within_both(parts: Frame, names: Sequence[str]) -> Frame:
-    """Numbers of rows "n" for an engine that may read the source once for the weights and once for the candidates.
+    """Numbers of rows "n" for an engine that may read the source once for the
+    weights and once for the candidates.
 
-    A source with random numbers in it then gives two different tables. In both cases the shares of one unit in one
-    group must add up to at most its weight. So a row's share is the weight divided by the number of the unit's rows:
-    the larger of the numbers in the two readings.
+    A source with random numbers in it then gives two different tables. In both cases the shares of
+    one unit in one group must add up to at most its weight. So a row's share is the weight divided
+    by the number of the unit's rows: the larger of the numbers in the two readings.
     """
     parts = parts.with_columns(nw.col("d").sum().over(*names).cast(nw.Int64).alias("s"))
     larger = nw.when(nw.col("s") > nw.col("n")).then(nw.col("s")).otherwise(nw.col("n"))

@@ -1,7 +1,8 @@
-"""The totals of many marginals: rows are weighted once over all columns, and then summed for each marginal table.
+"""The totals of many marginals: rows are weighted once over all columns, and then
+summed for each marginal table.
 
-Memory holds one row for each combination of keys that occurs in the data, and the listed keys of each marginal table.
-The product of the keys of all columns is never built.
+Memory holds one row for each combination of keys that occurs in the data, and the listed keys of
+each marginal table. The product of the keys of all columns is never built.
 """
 
 from __future__ import annotations
@@ -27,16 +28,21 @@ from dpframe.theory.formulas.error import Attributes
 
 _CELLS = 2**20  # where keys have more combinations than this, most rows have one of their own
 
-Tables = tuple[Integers, ...]  # one array for each marginal of the workload, an axis per column; not private
+# one array for each marginal of the workload, an axis per column; not private
+Tables = tuple[Integers, ...]
 
 
 def marginal_totals(question: Marginals, salt: int) -> Tables:
-    """Read the rows and add them up: one array for each marginal, in units of 2^-20 rows. Errors: EngineError."""
+    """Read the rows and add them up: one array for each marginal, in units of 2^-20 rows.
+    Errors: EngineError.
+    """
     return guarded(lambda: _placed(question, added(question, partial(_sums, salt))))
 
 
 def validate_marginals(question: Marginals) -> None:
-    """Run the whole query on a table with the same columns and no row, so that it cannot fail after the charge."""
+    """Run the whole query on a table with the same columns and no row, so that
+    it cannot fail after the charge.
+    """
     check_threads(question.step)
     guarded(lambda: _placed(question, planned(question, empty_sums(question))))
 
@@ -58,10 +64,11 @@ def listed_keys(question: Question) -> pl.DataFrame:
 
 
 def _sums(salt: int, question: Question, whole: bool, *, empty: bool = False) -> list[Sums]:
-    """The sums of the weights of the groups of each marginal table, from the groups over all columns.
+    """The sums of the weights of the groups of each marginal table,
+    from the groups over all columns.
 
-    Where the engine computes in this process, one frame holds the sums of all tables. Elsewhere each table has a frame
-    of its own, so that nothing but totals leaves the engine.
+    Where the engine computes in this process, one frame holds the sums of all tables. Elsewhere
+    each table has a frame of its own, so that nothing but totals leaves the engine.
 
     Input:  whole: whether the rows are those of all units, as in `buckets`
     """
@@ -71,7 +78,9 @@ def _sums(salt: int, question: Question, whole: bool, *, empty: bool = False) ->
     if isinstance(frames.main.to_native(), pl.LazyFrame):
         wide = math.prod(question.tables.sizes) > _CELLS
         parts = (
-            frames.parts.select(*group_names(question), nw.col(frames.names[0]).alias("t0")) if wide else frames.main
+            frames.parts.select(*group_names(question), nw.col(frames.names[0]).alias("t0"))
+            if wide
+            else frames.main
         )
         tabulated = parts.to_native().map_batches(
             partial(_tabulated, question, names),
@@ -94,17 +103,21 @@ def _group_names(question: Marginals, table: Attributes) -> list[str]:
 def _tabulated(question: Marginals, names: list[str], groups: pl.DataFrame) -> pl.DataFrame:
     """The sums of all marginal tables: the number of the table, that of its cell, and the sums.
 
-    Input:  names: the columns to add up; groups: keys of all columns, one row or several for each combination
+    Input:  names: the columns to add up; groups: keys of all columns, one row or several for each
+            combination
     """
     sizes, used = question.tables.sizes, sorted({i for table in question.workload for i in table})
-    groups = groups.with_columns(_positions(question, i, groups) for i in used).drop_nulls([f"at{i}" for i in used])
+    groups = groups.with_columns(_positions(question, i, groups) for i in used).drop_nulls(
+        [f"at{i}" for i in used]
+    )
     at = {i: groups.get_column(f"at{i}").to_numpy() for i in used}
     numbers = {name: groups.get_column(name).to_numpy() for name in names if name in groups.columns}
     sums = {**dict.fromkeys(names), **_in_floats(question, numbers)}
     shapes = [math.prod(sizes[i] for i in table) for table in question.workload]
     totals: dict[str, list[Integers]] = {name: [] for name in names}
     before: Attributes = ()
-    prefix = np.zeros(groups.height, np.int64)  # the cells of the table `before`; neighbours share all but one column
+    # the cells of the table `before`; neighbours share all but one column
+    prefix = np.zeros(groups.height, np.int64)
     for table, cells in zip(question.workload, shapes, strict=True):
         if table[:-1] != before:
             before, prefix = table[:-1], np.zeros(groups.height, np.int64)
@@ -113,12 +126,20 @@ def _tabulated(question: Marginals, names: list[str], groups: pl.DataFrame) -> p
         cell = prefix * sizes[table[-1]] + at[table[-1]] if table else prefix
         for name, values in sums.items():
             totals[name].append(_added(cell, values, cells))
-    places = {"table": np.repeat(np.arange(len(shapes)), shapes), "cell": np.concatenate([*map(np.arange, shapes)])}
-    return pl.DataFrame({**places, **{name: np.concatenate(arrays) for name, arrays in totals.items()}})
+    places = {
+        "table": np.repeat(np.arange(len(shapes)), shapes),
+        "cell": np.concatenate([*map(np.arange, shapes)]),
+    }
+    return pl.DataFrame(
+        {**places, **{name: np.concatenate(arrays) for name, arrays in totals.items()}}
+    )
 
 
-def _in_floats(question: Marginals, sums: dict[str, Integers]) -> dict[str, Integers | Floats | None]:
-    """The columns to add up, as floats where no sum of them can be rounded; None for a column of zeros.
+def _in_floats(
+    question: Marginals, sums: dict[str, Integers]
+) -> dict[str, Integers | Floats | None]:
+    """The columns to add up, as floats where no sum of them can be
+    rounded; None for a column of zeros.
 
     Two halves of a total become one number and zeros where the sums of the number are exact too.
     """
@@ -129,11 +150,16 @@ def _in_floats(question: Marginals, sums: dict[str, Integers]) -> dict[str, Inte
         if _is_small(high * 2.0 ** split_bits(total)) and _is_small(low):
             whole = (high * 2 ** split_bits(total) + low).astype(np.float64)
             return {names[0]: whole, names[1]: None}
-    return {name: values.astype(np.float64) if _is_small(values) else values for name, values in sums.items()}
+    return {
+        name: values.astype(np.float64) if _is_small(values) else values
+        for name, values in sums.items()
+    }
 
 
 def _is_small(values: Array) -> bool:
-    """Whether any sum of some of the integers is exact in floats, also beside another sum of this kind."""
+    """Whether any sum of some of the integers is exact in floats, also
+    beside another sum of this kind.
+    """
     return float(np.abs(values).sum(dtype=np.float64)) < 2.0**51
 
 
@@ -142,7 +168,11 @@ def _positions(question: Marginals, i: int, groups: pl.DataFrame) -> pl.Series:
     level = _level(question, i)
     names = [name for name in level.columns if name != f"at{i}"]
     keys = held_keys(question, groups.select(names))
-    return keys.join(level, on=names, how="left", maintain_order="left").get_column(f"at{i}").cast(pl.Int64)
+    return (
+        keys.join(level, on=names, how="left", maintain_order="left")
+        .get_column(f"at{i}")
+        .cast(pl.Int64)
+    )
 
 
 def _added(cells: Integers, values: Integers | Floats | None, number: int) -> Integers:
@@ -167,22 +197,33 @@ def _placed(question: Marginals, tables: list[pl.DataFrame]) -> Tables:
         sums = np.zeros(starts[-1], np.int64)
         at = starts[one.get_column("table").to_numpy()] + one.get_column("cell").to_numpy()
         sums[at] = joined(one, 0, low) * step
-        return tuple(sums[a:b].reshape(shape) for a, b, shape in zip(starts, starts[1:], shapes, strict=False))
+        return tuple(
+            sums[a:b].reshape(shape)
+            for a, b, shape in zip(starts, starts[1:], shapes, strict=False)
+        )
     levels = {i: _level(question, i) for i in range(len(question.by))}
     arrays = []
     for table, shape, numbers in zip(question.workload, shapes, tables, strict=True):
         values = np.zeros(shape, np.int64)
         for i in table:
-            numbers = numbers.join(levels[i], on=[n for n in numbers.columns if n.rstrip("n") == f"k{i}"], how="inner")
-        values[tuple(numbers.get_column(f"at{i}").to_numpy() for i in table)] = joined(numbers, 0, low) * step
+            numbers = numbers.join(
+                levels[i], on=[n for n in numbers.columns if n.rstrip("n") == f"k{i}"], how="inner"
+            )
+        values[tuple(numbers.get_column(f"at{i}").to_numpy() for i in table)] = (
+            joined(numbers, 0, low) * step
+        )
         arrays.append(values)
     return tuple(arrays)
 
 
 def _level(question: Marginals, i: int) -> pl.DataFrame:
-    """The listed keys of a column as the engine holds them, each with its position along the axis."""
+    """The listed keys of a column as the engine holds them, each
+    with its position along the axis.
+    """
     keys = key_frame(question.one((i,)))
-    return keys.rename({name: name.replace("k0", f"k{i}") for name in keys.columns}).with_row_index(f"at{i}")
+    return keys.rename({name: name.replace("k0", f"k{i}") for name in keys.columns}).with_row_index(
+        f"at{i}"
+    )
 
 
 # The rows of a synthesis
@@ -192,8 +233,9 @@ def _level(question: Marginals, i: int) -> pl.DataFrame:
 class Contingency:
     """Combinations of keys with their weights, which are not private.
 
-    `codes` has the place of each key among the listed keys of its column, of shape (combinations, columns); `weights`
-    are integers in units of 2^-fraction rows; `sizes` are the numbers of keys, which are public.
+    `codes` has the place of each key among the listed keys of its column, of shape (combinations,
+    columns); `weights` are integers in units of 2^-fraction rows; `sizes` are the numbers of keys,
+    which are public.
     """
 
     codes: NDArray[np.int32] = field(repr=False)
@@ -218,18 +260,25 @@ def contingency(question: Synthesis, salt: int) -> Contingency:
 
 
 def validate_contingency(question: Synthesis) -> None:
-    """Run the whole query on a table with the same columns and no row, so that it cannot fail after the charge."""
+    """Run the whole query on a table with the same columns and no row, so that
+    it cannot fail after the charge.
+    """
     check_threads(question.step)
     guarded(
         lambda: _coded(
-            question, planned(question, [sums.frame for sums in _weight_sums(0, question, True, empty=True)])
+            question,
+            planned(question, [sums.frame for sums in _weight_sums(0, question, True, empty=True)]),
         )
     )
 
 
 def _weight_sums(salt: int, question: Question, whole: bool, *, empty: bool = False) -> list[Sums]:
-    """The sums of the weights of rows by all columns. whole: whether the rows are those of all units."""
-    return [Sums(compiled(question, salt, empty=empty, whole=whole).main, tuple(group_names(question)))]
+    """The sums of the weights of rows by all columns.
+    whole: whether the rows are those of all units.
+    """
+    return [
+        Sums(compiled(question, salt, empty=empty, whole=whole).main, tuple(group_names(question)))
+    ]
 
 
 def _coded(question: Synthesis, tables: list[pl.DataFrame]) -> Contingency:
@@ -238,6 +287,8 @@ def _coded(question: Synthesis, tables: list[pl.DataFrame]) -> Contingency:
         level = _level(question, i)
         keys = [name for name in level.columns if name != f"at{i}"]
         table = table.join(level, on=keys, how="inner").drop(keys)
-    codes = table.select(pl.col(f"at{i}").cast(pl.Int32) for i in range(len(question.by))).to_numpy()
+    codes = table.select(
+        pl.col(f"at{i}").cast(pl.Int32) for i in range(len(question.by))
+    ).to_numpy()
     weights = np.asarray(joined(table, 0, split_bits(allotment.total)), np.int64)
     return Contingency(codes, weights, allotment.total.fraction, question.tables.sizes)

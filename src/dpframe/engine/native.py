@@ -1,7 +1,8 @@
 """Tables that users bring, and their schemas.
 
-pandas and PyArrow tables are converted to Polars through Arrow, and only the columns that a query reads. The schema
-follows from the types alone, never from values. So neighbouring tables have one schema.
+pandas and PyArrow tables are converted to Polars through Arrow, and only the columns that a query
+reads. The schema follows from the types alone, never from values. So neighbouring tables have one
+schema.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ _WAYS: Mapping[str, str] = {
     "sqlalchemy": _THROUGH_IBIS.format("postgres.connect(database='shop')"),
     "sqlite3": _THROUGH_IBIS.format("sqlite.connect('visits.db')"),
     "datafusion": "take it through Ibis, which starts on DataFusion 50 and before: "
-    "session.register_view('rows', frame), then dp.protect(ibis.datafusion.connect(session).table('rows'), ...)",
+    "session.register_view('rows', frame), then "
+    "dp.protect(ibis.datafusion.connect(session).table('rows'), ...)",
 }
 
 
@@ -42,8 +44,8 @@ def adopt(frame: object) -> Data:
     """Take in a table of any engine.
 
     Output: Data; no row is read or converted yet
-    Errors: UnsupportedOperation for an object that is no table of a known engine, and in a fork in which the engine
-            does not answer
+    Errors: UnsupportedOperation for an object that is no table of a known engine, and in a fork in
+            which the engine does not answer
     """
     check_process()
     check_connection(frame)
@@ -51,35 +53,42 @@ def adopt(frame: object) -> Data:
     data = None if engine is None else engine.adopt(frame)
     if data is None:
         raise UnsupportedOperation(
-            "dpframe protects pandas and Modin DataFrames, Polars DataFrames and LazyFrames, PyArrow Tables, DuckDB "
-            f"relations, Ibis tables, Spark and Dask DataFrames, not {kind_of(frame)}{_package(frame)}."
+            "dpframe protects pandas and Modin DataFrames, Polars DataFrames and LazyFrames, "
+            "PyArrow Tables, DuckDB relations, Ibis tables, Spark and Dask DataFrames, not "
+            f"{kind_of(frame)}{_package(frame)}."
         )
     check_threads(data)
     if data.stated is not None:
         types: Mapping[str, str] | None = None
-        with suppress(Exception):  # a database that cannot be asked, to which only the query itself can tell
+        # a database that cannot be asked, to which only the query itself can tell
+        with suppress(Exception):
             types = data.stated()
         data = replace(data, stated=None) if types is None else replace(data, types=types)
     return replace(data, versions=versions(data.watched)) if data.watched else data
 
 
 def _package(frame: object) -> str:
-    """The package of a type, as an ending of the message: another library's type may be called DataFrame too.
+    """The package of a type, as an ending of the message:
+    another library's type may be called DataFrame too.
 
     The text is empty for types of Python itself.
     """
     package = type(frame).__module__.partition(".")[0]
     way = _WAYS.get(package, "convert it to one of these first")
     if isinstance(frame, str):
-        return f": {_FILE}. The table of a database is dp.protect(ibis.connect('...').table('visits'), ...)"
+        return (
+            f": {_FILE}. The table of a database is "
+            "dp.protect(ibis.connect('...').table('visits'), ...)"
+        )
     return "" if package == "builtins" else f" of {package}: {way}"
 
 
 def public(frame: object) -> Data:
-    """A public table, or a dict of columns, read now and copied. Columns of types that no engine can read are left out.
+    """A public table, or a dict of columns, read now and copied.
+    Columns of types that no engine can read are left out.
 
-    Errors: UnsupportedOperation for an object that is no table, or cannot be read; InvalidArgument for a dict that is
-            no table, or for a column whose name is a pattern
+    Errors: UnsupportedOperation for an object that is no table, or cannot be read; InvalidArgument
+            for a dict that is no table, or for a column whose name is a pattern
     """
     if isinstance(frame, Mapping):
         try:
@@ -87,7 +96,9 @@ def public(frame: object) -> Data:
         except Exception:
             frame = None
         if frame is None:
-            raise InvalidArgument("A public table given as a dict has columns of one length, each of one type.")
+            raise InvalidArgument(
+                "A public table given as a dict has columns of one length, each of one type."
+            )
     data = adopt(frame)
     has_order = data.engine == "polars"
     if not has_order:
@@ -96,7 +107,8 @@ def public(frame: object) -> Data:
     check_names(readable)
     rows: pl.DataFrame = data.scan(list(readable)).collect()
     rows = rows if has_order else rows.sort(rows.columns)
-    rows = rows.select(pl.all().gather(pl.int_range(rows.height))) if rows.height else rows  # a copy of the memory
+    # a copy of the memory
+    rows = rows.select(pl.all().gather(pl.int_range(rows.height))) if rows.height else rows
 
     def scan(names: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
         return rows.lazy().select(names)
@@ -105,7 +117,9 @@ def public(frame: object) -> Data:
 
 
 def _fetched(frame: object) -> pl.DataFrame:
-    """The rows of a public table. Errors: UnsupportedOperation for a cell that Python cannot hold."""
+    """The rows of a public table.
+    Errors: UnsupportedOperation for a cell that Python cannot hold.
+    """
     engine, problem = backend_taking(frame), ""
     assert engine is not None
     try:
@@ -115,7 +129,8 @@ def _fetched(frame: object) -> pl.DataFrame:
     except Exception as error:
         problem = str(error)
     raise UnsupportedOperation(
-        f"The public table cannot be read: {problem}. Leave such cells out, or bring it as a Polars table."
+        f"The public table cannot be read: {problem}. Leave such cells out, or bring it as a "
+        "Polars table."
     )
 
 
@@ -127,17 +142,23 @@ _MOST_KEYS = 1_000  # different values of a public column that are its keys
 
 
 def values_of(data: Data) -> dict[str, tuple[Bounds | None, tuple[Any, ...] | None]]:
-    """For columns of a public table their smallest and largest value, and their different values, up to 1,000.
+    """For columns of a public table their smallest and largest value, and their
+    different values, up to 1,000.
 
-    Numbers and dates have bounds, if they are not all one; texts, whole numbers and dates have keys, in the order of
-    the table. Null, NaN, dates that Python does not have, and floats that no bound may have are neither. The rows are
-    public, so nothing of them is private.
+    Numbers and dates have bounds, if they are not all one; texts, whole numbers and dates have
+    keys, in the order of the table. Null, NaN, dates that Python does not have, and floats that no
+    bound may have are neither. The rows are public, so nothing of them is private.
     """
     table: pl.DataFrame = data.scan([name for name, _ in data.schema]).collect()
     found: dict[str, tuple[Bounds | None, tuple[Any, ...] | None]] = {}
     for name, domain in data.schema:
         family, column = kind(domain.dtype), table[name].drop_nulls()
-        if domain.keys is not None or family not in (Kind.STRING, Kind.INTEGER, Kind.FLOAT, Kind.DATE):
+        if domain.keys is not None or family not in (
+            Kind.STRING,
+            Kind.INTEGER,
+            Kind.FLOAT,
+            Kind.DATE,
+        ):
             continue
         if family in _ENDS:
             column = column.filter(column.is_between(*_ENDS[family]))
@@ -149,7 +170,11 @@ def values_of(data: Data) -> dict[str, tuple[Bounds | None, tuple[Any, ...] | No
 
 
 def content(data: Data) -> str:
-    """A digest of a public table. Two tables have one digest only if they hold the same rows in the same order."""
+    """A digest of a public table.
+    Two tables have one digest only if they hold the same rows in the same order.
+    """
     buffer = io.BytesIO()
-    data.scan([name for name, _ in data.schema]).collect().write_ipc(buffer, compat_level=pl.CompatLevel.oldest())
+    data.scan([name for name, _ in data.schema]).collect().write_ipc(
+        buffer, compat_level=pl.CompatLevel.oldest()
+    )
     return hashlib.sha256(buffer.getvalue()).hexdigest()[:16]

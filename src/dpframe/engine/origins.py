@@ -1,4 +1,6 @@
-"""The public facts about the files that rows come from, for the name of a release. No row or count is read."""
+"""The public facts about the files that rows come from, for the name of a release.
+No row or count is read.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ Origin = dict[str, Any]
 
 
 def read_origin(data: object) -> str | Path | None:
-    """Check `data=`: a text, a date, a whole number, the path of a file or folder, or a table of Delta or Iceberg.
+    """Check `data=`: a text, a date, a whole number, the path of a file or folder,
+    or a table of Delta or Iceberg.
 
     Errors: InvalidArgument
     """
@@ -40,23 +43,26 @@ def read_origin(data: object) -> str | Path | None:
         case int() | dt.date() if not isinstance(data, bool):
             return str(data)
     raise InvalidArgument(
-        "data= names the rows without reading them. It is a text or a date, data='2026-01', the path of their file, "
-        f"data=pathlib.Path('visits.parquet'), or a table object of Delta or Iceberg; not {kind_of(data)}."
+        "data= names the rows without reading them. It is a text or a date, data='2026-01', the "
+        "path of their file, data=pathlib.Path('visits.parquet'), or a table object of Delta or "
+        f"Iceberg; not {kind_of(data)}."
     )
 
 
 @door
 def content_hash(path: str | Path, key: str) -> str:
-    """A label for `data=` that follows from the content of a file or folder, and not from its time or place.
+    """A label for `data=` that follows from the content of a file or folder,
+    and not from its time or place.
 
     A copy, a restore or rsync does not change it, so a name is not refused for these.
 
-    Input:  path: a file or a folder; key: a secret of yours of at least 16 characters, the same for all jobs. Without
-            it somebody who knows all rows but one could try what the last one is, since a hash says whether a guess is
-            right
+    Input:  path: a file or a folder; key: a secret of yours of at least 16 characters, the same for
+            all jobs. Without it somebody who knows all rows but one could try what the last one is,
+            since a hash says whether a guess is right
     Output: a text: 128 bits of HMAC-SHA-256 of the content, under the key
-    Bound:  whoever does not know the key learns from labels only which of them are equal. A name that is refused
-            because its label differs says that the rows were changed: let only those see it who may see the rows
+    Bound:  whoever does not know the key learns from labels only which of them are equal. A name
+            that is refused because its label differs says that the rows were changed: let only
+            those see it who may see the rows
     Errors: InvalidArgument
 
     >>> import tempfile
@@ -67,13 +73,13 @@ def content_hash(path: str | Path, key: str) -> str:
     """
     if not isinstance(key, str) or len(key) < _KEY:
         raise InvalidArgument(
-            f"content_hash: the key is a secret text of at least {_KEY} characters, dp.content_hash(path, key=...). "
-            "Keep it where jobs keep their passwords."
+            f"content_hash: the key is a secret text of at least {_KEY} characters, "
+            "dp.content_hash(path, key=...). Keep it where jobs keep their passwords."
         )
     if not isinstance(path, (str, Path)) or path == "":
         raise InvalidArgument(
-            "content_hash: the path is that of a file or folder, dp.content_hash('visits.parquet', key=...); "
-            f"not {kind_of(path)}."
+            "content_hash: the path is that of a file or folder, "
+            f"dp.content_hash('visits.parquet', key=...); not {kind_of(path)}."
         )
     root = Path(path)
     label = hmac.new(key.encode(errors="surrogatepass"), digestmod=hashlib.sha256)
@@ -89,9 +95,9 @@ def origin_of(data: str | Path | None, files: Sequence[Path]) -> Origin | None:
     """The public facts about the origin of rows, as JSON; None where the origin is not known.
 
     Input:  data: the argument `data=`; files: the files that a lazy table scans
-    Output: a text as the user typed it; for files their paths, their times of modification, and for Parquet files the
-            types in their footers. The sizes of the files and their numbers of rows are left out, because both count
-            rows
+    Output: a text as the user typed it; for files their paths, their times of modification, and for
+            Parquet files the types in their footers. The sizes of the files and their numbers of
+            rows are left out, because both count rows
     """
     if isinstance(data, str):
         return {"": data, "said": data}
@@ -101,15 +107,18 @@ def origin_of(data: str | Path | None, files: Sequence[Path]) -> Origin | None:
     descriptions = [_file(path) for path in paths]
     names = ", ".join(f"{file['path']} of {file['modified']}" for file in descriptions[:_SHOWN])
     ending = f" and {len(descriptions) - _SHOWN} more" if len(descriptions) > _SHOWN else ""
-    digest = hashlib.sha256(repr([sorted(file.items()) for file in descriptions]).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(
+        repr([sorted(file.items()) for file in descriptions]).encode()
+    ).hexdigest()[:16]
     return {"": f"{names}{ending} ({digest})", "files": digest}
 
 
 def _version_of(table: Any) -> str | None:
-    """The version of a Delta or Iceberg table from its object, as a text; None for any other object.
+    """The version of a Delta or Iceberg table from its object, as a
+    text; None for any other object.
 
-    A Delta version is the number of a transaction, and an Iceberg version is the identifier of a snapshot. Both are
-    public. No row is read.
+    A Delta version is the number of a transaction, and an Iceberg version is the identifier of a
+    snapshot. Both are public. No row is read.
     """
     package = type(table).__module__.partition(".")[0]
     if package == "deltalake" and hasattr(table, "version") and hasattr(table, "table_uri"):
@@ -117,16 +126,26 @@ def _version_of(table: Any) -> str | None:
     if package == "pyiceberg" and hasattr(table, "current_snapshot") and hasattr(table, "name"):
         snapshot = table.current_snapshot()
         name = ".".join(table.name())
-        return f"Iceberg table {name}, {'no snapshot' if snapshot is None else f'snapshot {snapshot.snapshot_id}'}"
+        return (
+            f"Iceberg table {name}, "
+            f"{'no snapshot' if snapshot is None else f'snapshot {snapshot.snapshot_id}'}"
+        )
     return None
 
 
 def _inside(path: Path) -> list[Path]:
-    """A file, or the files in a folder. Errors: MissingFile where there is none, or no file can have this name."""
+    """A file, or the files in a folder.
+    Errors: MissingFile where there is none, or no file can have this name.
+    """
     files = [path]
     if os.path.isdir(path):
-        files = sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith((".", "_")))
-    if not files or not os.path.exists(path):  # unlike pathlib, it answers for a name that is too long
+        files = sorted(
+            file
+            for file in path.rglob("*")
+            if file.is_file() and not file.name.startswith((".", "_"))
+        )
+    # unlike pathlib, it answers for a name that is too long
+    if not files or not os.path.exists(path):
         raise no_file(str(path))
     return files
 
@@ -134,8 +153,9 @@ def _inside(path: Path) -> list[Path]:
 def no_file(path: str) -> MissingFile:
     """The refusal of rows whose files are not there, or not yet."""
     return MissingFile(
-        f"There is no file {path!r}, so there are no rows to protect. Nothing was spent. If it comes later, run this "
-        "again then: except dp.errors.MissingFile tells it from other errors."
+        f"There is no file {path!r}, so there are no rows to protect. Nothing was spent. If it "
+        "comes later, run this again then: except dp.errors.MissingFile tells it from other "
+        "errors."
     )
 
 
@@ -151,7 +171,8 @@ def _file(path: Path) -> dict[str, str]:
 
 
 def _footer(path: Path) -> str:
-    """The types in a Parquet file's footer and the program that wrote the file; "" for a file of another format.
+    """The types in a Parquet file's footer and the program that wrote the file;
+    "" for a file of another format.
 
     The footer's other metadata is left out, because pandas writes the number of rows there.
     """
@@ -162,12 +183,15 @@ def _footer(path: Path) -> str:
     try:
         footer = pq.ParquetFile(path)
         return f"{footer.metadata.created_by} {footer.schema_arrow.remove_metadata()}"
-    except Exception:  # the file is not in Parquet's format in spite of its name, or cannot be opened here
+    # the file is not in Parquet's format in spite of its name, or cannot be opened here
+    except Exception:
         return ""
 
 
 def versions(files: Sequence[Path]) -> tuple[object, ...]:
-    """Facts that change when a file is written: its identity, size and time. They are compared, and never shown."""
+    """Facts that change when a file is written: its identity, size and time.
+    They are compared, and never shown.
+    """
     return tuple(_version(path) for path in files)
 
 
@@ -185,10 +209,11 @@ def is_lake(frame: pl.LazyFrame) -> bool:
 
 
 def types_of_lake(frame: pl.LazyFrame) -> dict[str, str]:
-    """The types of the columns of a lazy table on Delta or Iceberg, as the lake states them now. No row is read.
+    """The types of the columns of a lazy table on Delta or Iceberg, as the lake states them now.
+    No row is read.
 
-    A plan keeps the types that it found first; its copy asks anew. Whoever reads an earlier version needs its files,
-    which a lake removes one day: an optimised plan names the first of them.
+    A plan keeps the types that it found first; its copy asks anew. Whoever reads an earlier version
+    needs its files, which a lake removes one day: an optimised plan names the first of them.
 
     Errors: any, where the lake cannot be asked
     """
@@ -202,12 +227,14 @@ def types_of_lake(frame: pl.LazyFrame) -> dict[str, str]:
 
 
 def files_of(frame: pl.LazyFrame) -> list[Path]:
-    """The files that a lazy table scans, from the nodes of its plan; none where the plan does not show them.
+    """The files that a lazy table scans, from the nodes of its plan;
+    none where the plan does not show them.
 
     The files of a dataset of PyArrow are those that it found when it was made, on this machine.
 
-    A table of Delta or Iceberg is a Python object in the plan. Polars would ask this object for its files and wait for
-    Python, while Python waits for Polars. So the nodes of such a plan are not read: `data=` names the table's version.
+    A table of Delta or Iceberg is a Python object in the plan. Polars would ask this object for its
+    files and wait for Python, while Python waits for Polars. So the nodes of such a plan are not
+    read: `data=` names the table's version.
     """
     try:
         if is_lake(frame):
@@ -220,7 +247,8 @@ def files_of(frame: pl.LazyFrame) -> list[Path]:
             paths += [Path(str(path)) for path in getattr(node, "paths", None) or []]
             paths += _of_dataset(getattr(node, "options", None))
             pending += plan.get_inputs()
-    except BaseException as error:  # also a panic: the nodes of a plan are not part of Polars' public interface
+    # also a panic: the nodes of a plan are not part of Polars' public interface
+    except BaseException as error:
         if isinstance(error, (KeyboardInterrupt, SystemExit)):
             raise
         return []
@@ -228,7 +256,9 @@ def files_of(frame: pl.LazyFrame) -> list[Path]:
 
 
 def _of_dataset(options: Any) -> list[Path]:
-    """The files of the datasets of PyArrow that the function of a scan reads; none for another node."""
+    """The files of the datasets of PyArrow that the function of a
+    scan reads; none for another node.
+    """
     function = options[0] if isinstance(options, tuple) and options else None
     pending, paths = list(getattr(function, "args", ())), []
     while pending:

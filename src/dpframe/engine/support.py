@@ -1,4 +1,5 @@
-"""Refusals of steps that an engine cannot run. They depend on types alone and come before a row is read or charged.
+"""Refusals of steps that an engine cannot run.
+They depend on types alone and come before a row is read or charged.
 
 What a release makes a cluster do is counted from the plans of its queries: see `work_in_words`.
 """
@@ -28,9 +29,10 @@ def check_supported(step: steps.Step) -> None:
     check_process()
     if step.depth > _DEEPEST or step.size > _MOST:
         raise UnsupportedOperation(
-            f"{step.shown}: a question has {_DEEPEST} steps after each other at most, and {_MOST:,} in all, those of a "
-            "joined or concatenated table each time that it is read. Several columns can be written in one "
-            "with_columns(...), and conditions joined in one filter((...) & (...))."
+            f"{step.shown}: a question has {_DEEPEST} steps after each other at most, and "
+            f"{_MOST:,} in all, those of a joined or concatenated table each time that it is read. "
+            "Several columns can be written in one with_columns(...), and conditions joined in "
+            "one filter((...) & (...))."
         )
     sources = steps.sources_of(step)
     names = sorted({source.data.engine for source in sources})
@@ -39,20 +41,28 @@ def check_supported(step: steps.Step) -> None:
     frames = guarded(lambda: [source.data.scan((), empty=True) for source in several], before=True)
     if len(names) > 1 or not all(engine.together(frames[0], frame) for frame in frames[1:]):
         raise UnsupportedOperation(
-            f"{step.shown}: the tables are in different places ({', '.join(names)}), and dpframe does not move rows "
-            "from one to another. Protect tables of one engine and one connection."
+            f"{step.shown}: the tables are in different places ({', '.join(names)}), and dpframe "
+            "does not move rows from one to another. Protect tables of one engine and one "
+            "connection."
         )
     for task, pattern in _searches(step):
         why = engine.against_search(sources[0].data.scan((), empty=True), task, pattern)
         if why:
             raise UnsupportedOperation(
-                f"{step.shown}: str.{task} of a pattern: {why}. Compute the column before dp.protect(...), or protect "
-                "a Polars table: dp.protect(pl.from_arrow(table), ...)."
+                f"{step.shown}: str.{task} of a pattern: {why}. Compute the column before "
+                "dp.protect(...), or protect a Polars table: dp.protect(pl.from_arrow(table), "
+                "...)."
             )
     for dtype, subject in _types(step):
-        why = engine.reason_against(dtype) if isinstance(step, combine.Join) else engine.reason_against_cast(dtype)
+        why = (
+            engine.reason_against(dtype)
+            if isinstance(step, combine.Join)
+            else engine.reason_against_cast(dtype)
+        )
         if why:
-            raise UnsupportedOperation(f"{step.shown}: {engine.name} cannot hold {subject} {show(dtype)}; {why}.")
+            raise UnsupportedOperation(
+                f"{step.shown}: {engine.name} cannot hold {subject} {show(dtype)}; {why}."
+            )
 
 
 def _types(step: steps.Step) -> Iterator[tuple[DType, str]]:
@@ -110,8 +120,9 @@ def work_in_words(question: Question, queries: Callable[[Question], list[Frame]]
 
     Input:  queries(question): the queries of the release, on tables without their rows
 
-    It is also empty where plans depend on what the release finds out first: limits and bounds that it chooses, and keys
-    that it finds in rounds. And it is empty where the engine cannot plan the question: then the release is refused.
+    It is also empty where plans depend on what the release finds out first: limits and bounds that
+    it chooses, and keys that it finds in rounds. And it is empty where the engine cannot plan the
+    question: then the release is refused.
     """
     elsewhere = any(source.data.engine != "spark" for source in sources_of(question.step))
     if elsewhere or question.undecided or question.in_rounds:
@@ -128,6 +139,8 @@ def work_in_words(question: Question, queries: Callable[[Question], list[Frame]]
 
 
 def queries(question: Question) -> list[Frame]:
-    """The queries of a release that reads the rows of a question once, on tables without their rows."""
+    """The queries of a release that reads the rows of a question
+    once, on tables without their rows.
+    """
     frames = compiled(question, 0, empty=True)
     return [*frames.mains, *frames.apart.values()]

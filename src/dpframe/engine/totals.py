@@ -1,4 +1,6 @@
-"""Exact integer totals per group, as the engine computes them. They never leave the release function."""
+"""Exact integer totals per group, as the engine computes them.
+They never leave the release function.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +38,10 @@ _FEW = 100  # listed keys that are looked up in less time in Python than a join 
 class Totals:
     """Raw totals of a question, which are not private.
 
-    `keys` has one row per group, and `held` has these groups as the engine holds them. `values` has one array for each
-    total of `question.allotments`: one integer per group for an additive total or a number of distinct values, and for
-    ranks the number of rows of each group at each candidate, which are nearly all 0.
+    `keys` has one row per group, and `held` has these groups as the engine holds them. `values` has
+    one array for each total of `question.allotments`: one integer per group for an additive total
+    or a number of distinct values, and for ranks the number of rows of each group at each
+    candidate, which are nearly all 0.
     """
 
     keys: pl.DataFrame = field(repr=False)
@@ -54,10 +57,10 @@ def totals(
 ) -> Totals:
     """Read the rows and add them up.
 
-    Input:  the question; salt: 64 bits, for the choice of groups; in_play: in a question that is answered in rounds,
-            the groups that units spread their weight over, as an earlier round `held` them; None for all; weights: the
-            groups as an earlier reading `held` them, and the weights of influences, see `influence_weights`. Without
-            them, influences are 0
+    Input:  the question; salt: 64 bits, for the choice of groups; in_play: in a question that is
+            answered in rounds, the groups that units spread their weight over, as an earlier round
+            `held` them; None for all; weights: the groups as an earlier reading `held` them, and
+            the weights of influences, see `influence_weights`. Without them, influences are 0
     Errors: EngineError
     """
     table = None if weights is None else influence_weights(question, *weights)
@@ -65,7 +68,9 @@ def totals(
 
 
 def validate(question: Question) -> None:
-    """Run the whole query on a table with the same columns and no row, so that it cannot fail after the charge."""
+    """Run the whole query on a table with the same columns and no row, so that
+    it cannot fail after the charge.
+    """
     check_threads(question.step)
     guarded(lambda: _validated(question), before=True)
 
@@ -81,13 +86,16 @@ def _validated(question: Question) -> None:
         if p.total.of_influence and p.total.moment is not None
     }
     if influences:
-        _assembled(question, *_empty(question, weights=influence_weights(question, first.held, influences)))
+        _assembled(
+            question, *_empty(question, weights=influence_weights(question, first.held, influences))
+        )
 
 
 def guarded(run: Callable[[], T], *, before: bool = False) -> T:
     """Run an engine without its warnings, and replace the messages of its errors (see `sealed`).
 
-    Input:  before: whether it reads no rows, so that nothing about them is told by a lost connection
+    Input:  before: whether it reads no rows, so that nothing about them is told by a lost
+            connection
     """
 
     def quiet() -> T:
@@ -102,15 +110,25 @@ def guarded(run: Callable[[], T], *, before: bool = False) -> T:
 _SQLSTATES = ("08", "57P01", "57P02", "57P03", "53300")
 _LOST = frozenset(
     {
-        *("psycopg.OperationalError", "psycopg.InterfaceError", "psycopg2.OperationalError", "psycopg2.InterfaceError"),
-        *("duckdb.ConnectionException", "py4j.protocol.Py4JNetworkError", "grpc._channel._InactiveRpcError"),
+        *(
+            "psycopg.OperationalError",
+            "psycopg.InterfaceError",
+            "psycopg2.OperationalError",
+            "psycopg2.InterfaceError",
+        ),
+        *(
+            "duckdb.ConnectionException",
+            "py4j.protocol.Py4JNetworkError",
+            "grpc._channel._InactiveRpcError",
+        ),
         "pyspark.errors.exceptions.connect.SparkConnectGrpcException",
     }
 )
 
 
 def _is_lost(error: BaseException | None) -> bool:
-    """Whether an error, or one that it comes from, is of a lost connection: by type and SQLSTATE, not by its words.
+    """Whether an error, or one that it comes from, is of a lost connection:
+    by type and SQLSTATE, not by its words.
 
     Errors can come from each other, in a circle.
     """
@@ -118,7 +136,10 @@ def _is_lost(error: BaseException | None) -> bool:
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         state = getattr(error, "sqlstate", None)
-        names = {f"{kind.__module__}.{kind.__name__}".replace("_duckdb.", "duckdb.") for kind in type(error).__mro__}
+        names = {
+            f"{kind.__module__}.{kind.__name__}".replace("_duckdb.", "duckdb.")
+            for kind in type(error).__mro__
+        }
         if isinstance(state, str):
             return state.startswith(_SQLSTATES)
         if isinstance(error, ConnectionError) or names & _LOST:
@@ -127,7 +148,8 @@ def _is_lost(error: BaseException | None) -> bool:
     return False
 
 
-_DEEP = 10_000  # calls within each other: what writes SQL takes nine for each subquery within a subquery
+# calls within each other: what writes SQL takes nine for each subquery within a subquery
+_DEEP = 10_000
 _running: list[int] = []  # the thread of each engine that runs
 _found = 0  # the limit of calls before the first of them ran
 _lock = Lock()
@@ -168,27 +190,30 @@ def _ended(thread: int) -> None:
 
 
 _WITHHELD = (
-    "The engine could not run this query. Its own message is withheld because it may show cells; run the same steps on "
-    "a few made-up rows to see it."
+    "The engine could not run this query. Its own message is withheld because it may show cells; "
+    "run the same steps on a few made-up rows to see it."
 )
 _UNAVAILABLE = (
-    "The database does not answer, or the connection to it is lost. Nothing was paid. Connect again, protect the table "
-    "of the new connection, and run the job again."
+    "The database does not answer, or the connection to it is lost. Nothing was paid. Connect "
+    "again, protect the table of the new connection, and run the job again."
 )
 
 
 def sealed(run: Callable[[], T], *, before: bool = False) -> T:
-    """Run a function, and replace an error of the engine by one with a constant message: the engine's may show cells.
+    """Run a function, and replace an error of the engine by one with a constant
+    message: the engine's may show cells.
 
-    A lost connection is told apart only before the charge, where no row is read. After it no class of errors is safe to
-    tell: rows decide how long a query runs and how much memory it takes, so a time limit, a full disk and a server that
-    is out of memory can depend on one unit; and a view may end its own connection where a cell says so.
+    A lost connection is told apart only before the charge, where no row is read. After it no class
+    of errors is safe to tell: rows decide how long a query runs and how much memory it takes, so a
+    time limit, a full disk and a server that is out of memory can depend on one unit; and a view
+    may end its own connection where a cell says so.
 
-    The handler catches BaseException, because Polars' PanicException is one. The new error is raised outside of the
-    handler, so that it does not refer to the old one. Where the handler of a signal raised, as for Ctrl-C, that is what
-    is raised, whatever the engine made of it. An error of dpframe's own and an interrupt are raised from here too,
-    without their traceback: it would refer to the functions that read rows, whose variables are tables and raw totals,
-    and debuggers and `%xmode Verbose` print variables.
+    The handler catches BaseException, because Polars' PanicException is one. The new error is
+    raised outside of the handler, so that it does not refer to the old one. Where the handler of a
+    signal raised, as for Ctrl-C, that is what is raised, whatever the engine made of it. An error
+    of dpframe's own and an interrupt are raised from here too, without their traceback: it would
+    refer to the functions that read rows, whose variables are tables and raw totals, and debuggers
+    and `%xmode Verbose` print variables.
     """
     failure: BaseException
     with signals() as raised:
@@ -199,14 +224,20 @@ def sealed(run: Callable[[], T], *, before: bool = False) -> T:
         except (KeyboardInterrupt, SystemExit) as error:
             failure = _again(error)
         except BaseException as error:
-            failure = EngineUnavailable(_UNAVAILABLE) if before and _is_lost(error) else EngineError(_WITHHELD)
+            failure = (
+                EngineUnavailable(_UNAVAILABLE)
+                if before and _is_lost(error)
+                else EngineError(_WITHHELD)
+            )
     failure = (_again(raised[0]) if raised else failure).with_traceback(None)
     failure.__cause__ = failure.__context__ = None
     raise failure
 
 
 def _again(error: BaseException) -> BaseException:
-    """An interrupt or an exit with none of its texts. Another exception of a signal's handler is as it was raised."""
+    """An interrupt or an exit with none of its texts.
+    Another exception of a signal's handler is as it was raised.
+    """
     match error:
         case KeyboardInterrupt():
             return KeyboardInterrupt()
@@ -228,11 +259,14 @@ def _empty(
     return tables[:mains], dict(zip(frames.apart, tables[mains:], strict=True))
 
 
-_CHECKED: dict[int, tuple[ref[Question], Compiled]] = {}  # the frames of questions that were checked, until they run
+# the frames of questions that were checked, until they run
+_CHECKED: dict[int, tuple[ref[Question], Compiled]] = {}
 
 
 def _checked(question: Question, salt: int) -> Compiled | None:
-    """The frames that were checked before the charge, on the rows; None where the engine makes them anew."""
+    """The frames that were checked before the charge, on the rows;
+    None where the engine makes them anew.
+    """
     _, frames = _CHECKED.pop(id(question), (None, None))
     lazy = [] if frames is None else [*frames.mains, *frames.apart.values(), frames.parts]
     again = backend_of(lazy[0]).asked_again(lazy, salt) if lazy else None
@@ -255,13 +289,21 @@ def _read(
     tables = added(question, partial(_sums, salt, in_play, weights))
     numbers = [i for i, allotment in enumerate(question.read) if not allotment.total.additive]
     mains = len(tables) - len(numbers)
-    return tables[:mains], {i: _numbers(question, table) for i, table in zip(numbers, tables[mains:], strict=True)}
+    return tables[:mains], {
+        i: _numbers(question, table) for i, table in zip(numbers, tables[mains:], strict=True)
+    }
 
 
 def _sums(
-    salt: int, in_play: pl.DataFrame | None, weights: pl.DataFrame | None, question: Question, whole: bool
+    salt: int,
+    in_play: pl.DataFrame | None,
+    weights: pl.DataFrame | None,
+    question: Question,
+    whole: bool,
 ) -> list[Sums]:
-    """The sums of a question. On a part of the units, distinct values are pairs of group and value, not yet counted."""
+    """The sums of a question.
+    On a part of the units, distinct values are pairs of group and value, not yet counted.
+    """
     again = _checked(question, salt) if whole and in_play is None and weights is None else None
     frames = again or compiled(question, salt, whole=whole, in_play=in_play, weights=weights)
     groups = group_names(question)
@@ -271,13 +313,17 @@ def _sums(
 
 
 def _numbers(question: Question, table: pl.DataFrame) -> pl.DataFrame:
-    """A table with numbers "t". A table of pairs of group and value becomes the number of pairs in each group."""
+    """A table with numbers "t".
+    A table of pairs of group and value becomes the number of pairs in each group.
+    """
     if "t" in table.columns:
         return table
     return counted(nw.from_native(table.lazy()), group_names(question)).to_native().collect()
 
 
-def _assembled(question: Question, mains: Sequence[pl.DataFrame], apart: dict[int, pl.DataFrame]) -> Totals:
+def _assembled(
+    question: Question, mains: Sequence[pl.DataFrame], apart: dict[int, pl.DataFrame]
+) -> Totals:
     names = group_names(question)
     held, keys = listed_groups(question) if question.keys is not None else (None, None)
     table = _beside(names, held, mains)
@@ -294,17 +340,26 @@ def _assembled(question: Question, mains: Sequence[pl.DataFrame], apart: dict[in
     return Totals(public_keys(question, table), tuple(values), table.select(names))
 
 
-def _beside(names: list[str], listed: pl.DataFrame | None, mains: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Tables of totals under one set of limits each, beside one another: a row for each group, 0 where it has no unit.
+def _beside(
+    names: list[str], listed: pl.DataFrame | None, mains: Sequence[pl.DataFrame]
+) -> pl.DataFrame:
+    """Tables of totals under one set of limits each, beside one another:
+    a row for each group, 0 where it has no unit.
 
-    The groups are the listed ones. Where they are found in the data, they are those of the first table: see `compiled`.
+    The groups are the listed ones. Where they are found in the data, they are those of the first
+    table: see `compiled`.
     """
     if not names:
         return pl.concat(mains, how="horizontal") if mains else pl.DataFrame()
     table, others = (mains[0].sort(names), mains[1:]) if listed is None else (listed, mains)
     for other in others:
         sums = [name for name in other.columns if name not in names]
-        if listed is not None and len(names) == 1 and table.height <= _FEW and _is_plain(table.schema[names[0]]):
+        if (
+            listed is not None
+            and len(names) == 1
+            and table.height <= _FEW
+            and _is_plain(table.schema[names[0]])
+        ):
             table = table.hstack(_sums_of(table.get_column(names[0]), other, sums))
             continue
         beside = table.lazy().join(other.lazy(), on=names, how="left", maintain_order="left")
@@ -318,7 +373,9 @@ def _is_plain(dtype: pl.DataType) -> bool:
 
 
 def _sums_of(keys: pl.Series, other: pl.DataFrame, sums: Sequence[str]) -> list[pl.Series]:
-    """Columns of sums in the order of some keys, 0 for a key that has none: what a left join gives, for a few keys."""
+    """Columns of sums in the order of some keys, 0 for a key that has none:
+    what a left join gives, for a few keys.
+    """
     places = {key: place for place, key in enumerate(keys)}
     at = [places.get(key, -1) for key in other.get_column(keys.name)]
     columns = []
@@ -332,7 +389,9 @@ def _sums_of(keys: pl.Series, other: pl.DataFrame, sums: Sequence[str]) -> list[
 
 
 def joined(table: pl.DataFrame, i: int, low: int) -> WideIntegers:
-    """A total from its low and high halves: int64 where every value fits, otherwise Python integers."""
+    """A total from its low and high halves: int64 where every value
+    fits, otherwise Python integers.
+    """
     total: WideIntegers = table.get_column(f"t{i}").to_numpy()
     if not low:
         return total
@@ -342,8 +401,12 @@ def joined(table: pl.DataFrame, i: int, low: int) -> WideIntegers:
     return np.asarray(high.astype(object) * 2**low + total.astype(object))
 
 
-def _placed(keys: pl.DataFrame, numbers: pl.DataFrame, names: list[str], total: Total) -> WideIntegers | PlaceCounts:
-    """The numbers of a total that has a frame of its own, in the order of the groups; 0 where its frame has none."""
+def _placed(
+    keys: pl.DataFrame, numbers: pl.DataFrame, names: list[str], total: Total
+) -> WideIntegers | PlaceCounts:
+    """The numbers of a total that has a frame of its own, in the order of the
+    groups; 0 where its frame has none.
+    """
     size, width = keys.height if names else 1, total.width
     if names:
         numbers = numbers.join(keys.with_row_index("i"), on=names, how="inner").drop(names)

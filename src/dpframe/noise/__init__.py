@@ -1,7 +1,7 @@
 """Exact integer noise. All randomness comes from the operating system.
 
-Every sampler here has exactly the distribution that its docstring states ("Law"), for the exact value of the float
-scale. `inversion` explains the method.
+Every sampler here has exactly the distribution that its docstring states ("Law"), for the exact
+value of the float scale. `inversion` explains the method.
 """
 
 from dpframe.noise.bernoulli import bernoulli, bernoulli_exp

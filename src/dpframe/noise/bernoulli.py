@@ -1,8 +1,8 @@
 """Coins with an exact bias: a rational probability, or exp(-x) for a rational x.
 
-A coin is True if a uniform real U is below the coin's probability. The first 64 bits of U decide nearly all coins:
-about one coin in 2^44 needs more bits. Such a coin is decided in integers (for a rational probability) or in ball
-arithmetic (for an exponential).
+A coin is True if a uniform real U is below the coin's probability. The first 64 bits of U decide
+nearly all coins: about one coin in 2^44 needs more bits. Such a coin is decided in integers (for a
+rational probability) or in ball arithmetic (for an exponential).
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ def bernoulli(probability: Number, size: int) -> Booleans:
 
     Input:  probability, an int, float or Fraction in [0, 1], taken exactly; size coins
     Output: booleans, shape (size,)
-    Law:    True when U < probability. The first 64 bits of U decide this unless they equal those of the probability
+    Law:  True when U < probability. The first 64 bits of U decide this unless they equal those of
+          the probability
     Errors: InvalidArgument for a probability outside [0, 1]
 
     >>> bernoulli(1, 3)
@@ -60,8 +61,8 @@ def _below(fraction: Fraction) -> bool:
 def bernoulli_exp(x: Array | Sequence[Number], unit: Number = 1) -> Booleans:
     """Independent coins, of which the i-th is True with probability exactly exp(-x[i]·unit).
 
-    Input:  x, non-negative integers or floats (an array) or fractions (any sequence), taken exactly; unit, a positive
-            int, float or Fraction
+    Input:  x, non-negative integers or floats (an array) or fractions (any sequence), taken
+            exactly; unit, a positive int, float or Fraction
     Output: booleans, shape of x
     Law:    True when U < exp(-x·unit) for the real numbers x and unit
     Errors: InvalidArgument for a negative, infinite or missing x or unit
@@ -80,7 +81,8 @@ def bernoulli_exp(x: Array | Sequence[Number], unit: Number = 1) -> Booleans:
         raise InvalidArgument("bernoulli_exp: x must be finite and at least 0, and unit positive.")
     flat = values.ravel()
     ordinary = 2.0**-512 <= factor <= 2.0**512
-    with np.errstate(over="ignore"):  # a rate that overflows gets an infinite error, so its coin is decided exactly
+    # a rate that overflows gets an infinite error, so its coin is decided exactly
+    with np.errstate(over="ignore"):
         rates = (approximate * float(factor if ordinary else 1)).ravel()
     # There are three roundings: the two conversions to floats and the product.
     coins = flips(
@@ -94,9 +96,9 @@ def bernoulli_exp(x: Array | Sequence[Number], unit: Number = 1) -> Booleans:
 def flips(x: Floats, error: Floats, exact: Callable[[int], Fraction]) -> Booleans:
     """Coins with probability exp(-exact(i)), where x[i] is within error[i] of exact(i).
 
-    U < exp(-x) is equivalent to -ln U > x. Let ŷ = -log((m+½)/2^64) for the first 64 bits m of U. For ŷ ≤ 40, the error
-    |ŷ - (-ln U)| is at most 16u·ŷ + 3u + 1.01·2^-63·e^ŷ, by the argument in `laplace`. That argument uses 63 bits; with
-    64 bits the error is smaller.
+    U < exp(-x) is equivalent to -ln U > x. Let ŷ = -log((m+½)/2^64) for the first 64 bits m of U.
+    For ŷ ≤ 40, the error |ŷ - (-ln U)| is at most 16u·ŷ + 3u + 1.01·2^-63·e^ŷ, by the argument in
+    `laplace`. That argument uses 63 bits; with 64 bits the error is smaller.
     """
     words = bits.random_words(len(x))
     y = -np.log((words + 0.5) * 2.0**-64)

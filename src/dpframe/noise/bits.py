@@ -1,8 +1,9 @@
 """The one source of randomness. Every random bit of dpframe comes from `random_words`.
 
-The words come from the operating system (`os.urandom`), so this process holds no state of a generator: there is nothing
-to seed, to copy in a fork, to pickle, or to share between threads. Tests may record the drawn words, or replace them by
-chosen words. Both apply only inside the `with` block, and only in the thread (context) that opened it.
+The words come from the operating system (`os.urandom`), so this process holds no state of a
+generator: there is nothing to seed, to copy in a fork, to pickle, or to share between threads.
+Tests may record the drawn words, or replace them by chosen words. Both apply only inside the `with`
+block, and only in the thread (context) that opened it.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def random_salt() -> str:
 
 
 def are_replaced() -> bool:
-    """Whether words come from anywhere but the operating system: no ledger but one of tests pays then."""
+    """Whether words come from anywhere but the operating system:
+    no ledger but one of tests pays then.
+    """
     return _source.get() is not _from_system
 
 
@@ -50,7 +53,8 @@ def are_told() -> bool:
 
 @contextmanager
 def substitute(source: Source, *, told: bool = False) -> Iterator[None]:
-    """Take the words from `source(count)` inside this block. For tests alone: the noise is then not random.
+    """Take the words from `source(count)` inside this block.
+    For tests alone: the noise is then not random.
 
     Input:  told: whether privacy statements say so
     """
@@ -92,7 +96,8 @@ def replay(words: Iterable[int] | Words | list[Words]) -> Iterator[None]:
         nonlocal position
         if position + count > len(queue):
             raise DpFrameError(
-                f"replay: {count} more random words are needed, and {len(queue) - position} of {len(queue)} are left."
+                f"replay: {count} more random words are needed, and {len(queue) - position} of "
+                f"{len(queue)} are left."
             )
         position += count
         return queue[position - count : position]

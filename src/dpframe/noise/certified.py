@@ -1,8 +1,10 @@
-"""Ball arithmetic: real numbers with a proven error, and their rounding to floats in a chosen direction.
+"""Ball arithmetic: real numbers with a proven error, and their rounding
+to floats in a chosen direction.
 
-A ball (`flint.arb`) is a midpoint and a radius. Every operation returns a ball that surely contains the exact result.
-So a comparison of balls is a proof if it is decided; if it is not, it is repeated with more bits. Importing flint takes
-some 50 ms and hardly any draw needs it, so each function imports it when it is called.
+A ball (`flint.arb`) is a midpoint and a radius. Every operation returns a ball that surely contains
+the exact result. So a comparison of balls is a proof if it is decided; if it is not, it is repeated
+with more bits. Importing flint takes some 50 ms and hardly any draw needs it, so each function
+imports it when it is called.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ _lock = threading.RLock()
 
 
 def _fresh_lock() -> None:
-    global _lock  # if another thread holds the lock at a fork, the child's copy of it is never released
+    # if another thread holds the lock at a fork, the child's copy of it is never released
+    global _lock
     _lock = threading.RLock()
 
 
@@ -36,8 +39,8 @@ if hasattr(os, "register_at_fork"):
 def precision(bits: int) -> Iterator[None]:
     """Set the precision of ball arithmetic inside the block, for one thread at a time.
 
-    flint's precision is a global variable of the process. If other code changes it meanwhile, the balls may become
-    wider, but they still contain the exact results.
+    flint's precision is a global variable of the process. If other code changes it meanwhile, the
+    balls may become wider, but they still contain the exact results.
     """
     from flint import ctx
 
@@ -46,7 +49,9 @@ def precision(bits: int) -> Iterator[None]:
 
 
 def ball(x: Number) -> Ball:
-    """Return a ball that contains x: the exact value of an integer or float, and the tightest ball for a fraction."""
+    """Return a ball that contains x: the exact value of an integer or float, and
+    the tightest ball for a fraction.
+    """
     from flint import arb, fmpq
 
     if isinstance(x, Fraction):
@@ -94,9 +99,12 @@ def root_up(square: Fraction) -> float:
     """
     if square <= 0:
         return 0.0
-    # Start from an integer square root of some 64 bits, and find the last place by exact comparisons.
+    # Start from an integer square root of some 64 bits, and find the last place by exact
+    # comparisons.
     shift = max(0, 128 - square.numerator.bit_length() + square.denominator.bit_length()) // 2
-    guess = float_up(Fraction(math.isqrt((square.numerator << 2 * shift) // square.denominator), 1 << shift))
+    guess = float_up(
+        Fraction(math.isqrt((square.numerator << 2 * shift) // square.denominator), 1 << shift)
+    )
     while guess < math.inf and Fraction(guess) ** 2 < square:
         guess = math.nextafter(guess, math.inf)
     while guess > 0 and Fraction(below := math.nextafter(guess, 0)) ** 2 >= square:
@@ -105,7 +113,9 @@ def root_up(square: Fraction) -> float:
 
 
 def accurate(value: Callable[[], Ball]) -> Ball:
-    """Return the value with about 60 correct bits. The precision is doubled until cancellation leaves that many."""
+    """Return the value with about 60 correct bits.
+    The precision is doubled until cancellation leaves that many.
+    """
     bits = 128
     while True:
         with precision(bits):
@@ -130,7 +140,8 @@ def upper(value: Callable[[], Ball]) -> float:
 
 
 def solve(curve: Callable[[Ball], tuple[Ball, Ball]], target: Fraction, start: float) -> float:
-    """Return an approximate x > 0 at which a positive monotone function has the value `target`. It is not certified.
+    """Return an approximate x > 0 at which a positive monotone function has the value `target`.
+    It is not certified.
 
     Input:  curve(x): the function's value and derivative at x; start: a first guess
     Method: Newton's method on the logarithm of the value, as a function of log x
@@ -144,7 +155,11 @@ def solve(curve: Callable[[Ball], tuple[Ball, Ball]], target: Fraction, start: f
             with precision(bits):
                 value, slope = curve(ball(x))
                 if value.rel_accuracy_bits() >= 56 or bits > 1 << 13:
-                    step = float(((aim - value.log()) * value / (slope * x)).mid()) if value > 0 else math.nan
+                    step = (
+                        float(((aim - value.log()) * value / (slope * x)).mid())
+                        if value > 0
+                        else math.nan
+                    )
                     break
             bits *= 2
         if math.isnan(step):
@@ -156,7 +171,8 @@ def solve(curve: Callable[[Ball], tuple[Ball, Ball]], target: Fraction, start: f
 
 
 def smallest_float(enough: Callable[[float], bool], guess: float) -> float:
-    """Return the smallest positive float x for which `enough(x)` is true, by a search that starts at `guess`.
+    """Return the smallest positive float x for which `enough(x)` is true, by a
+    search that starts at `guess`.
 
     Input:  enough: a condition that, if it is true for x, is true for every larger float
     Output: inf where it is true for no finite float
@@ -180,15 +196,21 @@ def smallest_float(enough: Callable[[float], bool], guess: float) -> float:
 
 
 def first_enough(enough: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the smallest integer above `low` for which a monotone condition holds, as it does for `high`."""
+    """Return the smallest integer above `low` for which a monotone
+    condition holds, as it does for `high`.
+    """
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
 
 
-def halved(enough: Callable[[Halved], bool], low: Halved, high: Halved, times: int = 60) -> tuple[Halved, Halved]:
-    """Return an interval, halved some times, that has the place from which on a monotone condition holds."""
+def halved(
+    enough: Callable[[Halved], bool], low: Halved, high: Halved, times: int = 60
+) -> tuple[Halved, Halved]:
+    """Return an interval, halved some times, that has the place from which
+    on a monotone condition holds.
+    """
     for _ in range(times):
         middle = (low + high) / 2
         low, high = (low, middle) if enough(middle) else (middle, high)

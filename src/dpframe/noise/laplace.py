@@ -1,29 +1,32 @@
-"""Laplace noise on the integers: the real Laplace distribution, rounded, and the discrete Laplace distribution.
+"""Laplace noise on the integers: the real Laplace distribution, rounded, and the
+discrete Laplace distribution.
 
 Both are |X| = ⌊scale·(-ln V) + c⌋ with a fair sign, for one uniform real V:
 
-- rounded Laplace: |Z| = scale·(-ln V), and c = 1/2 rounds |Z| to the nearest integer (ties have probability 0);
-- discrete Laplace, P[X = x] ∝ a^|x| with a = exp(-1/scale): P[|X| ≥ k] = 2a^k/(1+a) for k ≥ 1. This is equal to
-  P[scale·(-ln V) + c ≥ k] for c = scale·ln(2/(1+a)). As c lies in (0, 1/2), the latter probability is 1 for k = 0, as
-  it must be. A magnitude of 0 has no sign.
+- rounded Laplace: |Z| = scale·(-ln V), and c = 1/2 rounds |Z| to the nearest integer (ties have
+  probability 0);
+- discrete Laplace, P[X = x] ∝ a^|x| with a = exp(-1/scale): P[|X| ≥ k] = 2a^k/(1+a) for k ≥ 1. This
+  is equal to P[scale·(-ln V) + c ≥ k] for c = scale·ln(2/(1+a)). As c lies in (0, 1/2), the latter
+  probability is 1 for k = 0, as it must be. A magnitude of 0 has no sign.
 
 One word gives the sign (1 bit) and m, 63 bits of V. So V lies in [m, m+1]/2^63.
 
-When a draw is certain. Let y = -ln V for the real V, ŷ = -log((m+½)/2^63) in floats, and u = 2^-53. There are three
-errors:
+When a draw is certain. Let y = -ln V for the real V, ŷ = -log((m+½)/2^63) in floats, and u = 2^-53.
+There are three errors:
 
-- V differs from the centre (m+½)/2^63 of its interval: their logarithms differ by at most 1/(2m), and
-  1/m < 1.01·2^-63·e^ŷ for ŷ ≤ 40;
+- V differs from the centre (m+½)/2^63 of its interval: their logarithms differ by at most 1/(2m),
+  and 1/m < 1.01·2^-63·e^ŷ for ŷ ≤ 40;
 - computing m+½ in floats takes two roundings, which change the logarithm by at most 2u;
 - the logarithm itself has an error of 16u·ŷ (see `inversion`).
 
-So |y - ŷ| ≤ 16u·ŷ + 3u + 1.01·2^-63·e^ŷ. The product with the scale and the sum with c add 2u times the result. For
-ŷ ≤ 12 the whole error is below 2^-44·scale, so one comparison with a constant decides almost every draw. The other
-draws are compared with the bound itself. If that does not decide them, or if ŷ > 40, ball arithmetic decides them with
-more bits of V.
+So |y - ŷ| ≤ 16u·ŷ + 3u + 1.01·2^-63·e^ŷ. The product with the scale and the sum with c add 2u times
+the result. For ŷ ≤ 12 the whole error is below 2^-44·scale, so one comparison with a constant
+decides almost every draw. The other draws are compared with the bound itself. If that does not
+decide them, or if ŷ > 40, ball arithmetic decides them with more bits of V.
 
-For a scale above 2^31 the magnitude is B·(q + R). Here q = ⌊|Z|/B⌋ is drawn as above with c = 0 and the scale scale/B.
-R in [0, 1) has a density ∝ exp(-R·B/scale) and is independent of q, since the exponential distribution has no memory.
+For a scale above 2^31 the magnitude is B·(q + R). Here q = ⌊|Z|/B⌋ is drawn as above with c = 0 and
+the scale scale/B. R in [0, 1) has a density ∝ exp(-R·B/scale) and is independent of q, since the
+exponential distribution has no memory.
 """
 
 from __future__ import annotations
@@ -55,7 +58,9 @@ from dpframe.noise.scales import check_scale, check_size, part
 
 @dataclass(frozen=True)
 class _Rounding:
-    """The constant c of a sampler: `shift` is c - 1/2 in floats, within 2^-48, and `offset` is c as a ball."""
+    """The constant c of a sampler: `shift` is c - 1/2 in floats, within
+    2^-48, and `offset` is c as a ball.
+    """
 
     shift: Callable[[float | Floats], float | Floats]
     offset: Callable[[float], Ball]
@@ -79,11 +84,13 @@ _DOWN = _Rounding(lambda scale: -0.5, lambda scale: ball(0))
 def rounded_laplace(scale: float | Floats, size: int) -> WideIntegers:
     """Laplace noise rounded to the nearest integer.
 
-    Input:  scale, one positive float or a float64 array with one per draw, in units of the integers; size draws
-    Output: round(Z) for independent real Z with density exp(-|z|/scale)/(2·scale); int64, or Python integers (dtype
-            object) where some draw does not fit
+    Input:  scale, one positive float or a float64 array with one per draw, in units of the
+            integers; size draws
+    Output: round(Z) for independent real Z with density exp(-|z|/scale)/(2·scale); int64, or Python
+            integers (dtype object) where some draw does not fit
     Law:    exact for the float `scale` as given; the argument is at the top of this module
-    Errors: InvalidArgument for a scale that is not positive and finite, or a shape that is not (size,)
+    Errors: InvalidArgument for a scale that is not positive and finite, or a shape that is not
+            (size,)
 
     >>> rounded_laplace(10.0, 5).shape
     (5,)
@@ -95,11 +102,12 @@ def discrete_laplace(scale: float | Floats, size: int) -> WideIntegers:
     """Discrete Laplace (two-sided geometric) noise.
 
     Input:  scale, one positive float or a float64 array with one per draw; size draws
-    Output: independent integers X with P[X = x] ∝ exp(-|x|/scale); int64, or Python integers (dtype object) where
-            some draw does not fit
+    Output: independent integers X with P[X = x] ∝ exp(-|x|/scale); int64, or Python integers (dtype
+            object) where some draw does not fit
     Law:    exact for the float `scale` as given; the argument is at the top of this module
     Source: Ghosh, Roughgarden, Sundararajan 2009, arXiv:0811.2841
-    Errors: InvalidArgument for a scale that is not positive and finite, or a shape that is not (size,)
+    Errors: InvalidArgument for a scale that is not positive and finite, or a shape that is not
+            (size,)
 
     >>> discrete_laplace(0.5, 3).dtype
     dtype('int64')
@@ -150,7 +158,13 @@ def _block(rule: _Rounding, scale: float | Floats, words: Words, work: Floats) -
     return result
 
 
-def _settle(rule: _Rounding, scale: float | Floats, words: Words, nearest: Floats, suspects: NDArray[np.intp]) -> None:
+def _settle(
+    rule: _Rounding,
+    scale: float | Floats,
+    words: Words,
+    nearest: Floats,
+    suspects: NDArray[np.intp],
+) -> None:
     """Decide the draws that the constant bound does not decide, and write them into `nearest`."""
     scales = part(scale, suspects)
     y = -np.log(np.abs(words[suspects].view(np.int64) + 0.5) * 2.0**-63)
@@ -163,12 +177,18 @@ def _settle(rule: _Rounding, scale: float | Floats, words: Words, nearest: Float
 
 
 def _exact(rule: _Rounding, scale: float, prefix: int, count: int) -> int:
-    """⌊scale·(-ln V) + c⌋ for a V whose first `count` bits are `prefix`. Bits are drawn until the result is certain."""
+    """⌊scale·(-ln V) + c⌋ for a V whose first `count` bits are `prefix`.
+    Bits are drawn until the result is certain.
+    """
     exponent = max(0, math.frexp(scale)[1])
     while True:
         if prefix:
             with precision(count + exponent + 64):
-                whole = (rule.offset(scale) - scale * uniform_ball(prefix, count).log()).floor().unique_fmpz()
+                whole = (
+                    (rule.offset(scale) - scale * uniform_ball(prefix, count).log())
+                    .floor()
+                    .unique_fmpz()
+                )
             if whole is not None:
                 return int(whole)
         prefix = prefix << 64 | int(bits.random_words(1)[0])
@@ -178,9 +198,10 @@ def _exact(rule: _Rounding, scale: float, prefix: int, count: int) -> int:
 def geometric(scale: float, size: int) -> list[int]:
     """Independent whole G >= 0 with P[G >= k] = e^(-k/scale), of any scale.
 
-    Law:    exact. G = ⌊scale·E⌋ for exponential E. For a scale above 2^30 it is B·q + r with B a power of two: q is
-            such a number of scale/B, and r in [0, B) has a chance proportional to e^(-r/scale), independent of q. A
-            uniform r is kept with that chance, which is at least 1 - 2^-29
+    Law:  exact. G = ⌊scale·E⌋ for exponential E. For a scale above 2^30 it is B·q + r with B a
+            power of two: q is such a number of scale/B, and r in [0, B) has a chance proportional
+            to e^(-r/scale), independent of q. A uniform r is kept with that chance, which is at
+            least 1 - 2^-29
     """
     exponent = max(0, math.frexp(scale)[1] - 30)
     high: list[int] = lower_cells(math.ldexp(scale, -exponent), size).tolist()
@@ -206,11 +227,17 @@ def lower_cells(scale: float, size: int) -> Integers:
     return np.abs(_direct(_DOWN, scale, size))
 
 
-def _split(rule: _Rounding, scale: float | Floats, size: int, exponent: NDArray[np.intc]) -> WideIntegers:
+def _split(
+    rule: _Rounding, scale: float | Floats, size: int, exponent: NDArray[np.intc]
+) -> WideIntegers:
     """Draws for scales in (2^31, 2^63]: first the cell, then the position in it and the sign."""
     cell_scale = np.ldexp(scale, -exponent)
-    scales, rates, exponents = (np.broadcast_to(part, (size,)) for part in (scale, cell_scale, exponent))
-    cells = np.abs(_direct(_DOWN, float(cell_scale) if isinstance(scale, float) else cell_scale, size))
+    scales, rates, exponents = (
+        np.broadcast_to(part, (size,)) for part in (scale, cell_scale, exponent)
+    )
+    cells = np.abs(
+        _direct(_DOWN, float(cell_scale) if isinstance(scale, float) else cell_scale, size)
+    )
     inside = np.empty(size, np.int64)
     negative = np.empty(size, bool)
     for start in range(0, size, BLOCK):
@@ -227,7 +254,9 @@ def _split(rule: _Rounding, scale: float | Floats, size: int, exponent: NDArray[
 
         # The upper 63 bits of the word give the position, the last bit gives the sign.
         shift = rule.shift(scales[block])
-        inside[block] = place(words, exponents[block], Inside(1 / rate, 0.0, distribution), shift, offset)
+        inside[block] = place(
+            words, exponents[block], Inside(1 / rate, 0.0, distribution), shift, offset
+        )
         negative[block] = (words & np.uint64(1)).astype(bool)
     magnitude = combine(cells, exponent, inside)
     return np.where(negative, -magnitude, magnitude)

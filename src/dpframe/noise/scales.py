@@ -1,4 +1,6 @@
-"""Checks of the samplers' arguments: one positive scale or one per draw, and the number of draws."""
+"""Checks of the samplers' arguments: one positive scale or one per
+draw, and the number of draws.
+"""
 
 from __future__ import annotations
 
@@ -28,20 +30,27 @@ def check_size(size: Any) -> int:
     except TypeError:
         count = -1
     if count < 0:
-        raise InvalidArgument(f"size={size!r}: the number of draws must be an integer that is zero or more.")
+        raise InvalidArgument(
+            f"size={size!r}: the number of draws must be an integer that is zero or more."
+        )
     return count
 
 
 def check_scale(scale: object, size: int) -> Scale:
-    """Return the scale as a float, or as a float64 array with one scale per draw. No scale is rounded."""
+    """Return the scale as a float, or as a float64 array with one scale per draw.
+    No scale is rounded.
+    """
     match scale:
         case np.ndarray() if scale.ndim > 0:
             if scale.shape != (size,):
                 raise InvalidArgument(
-                    f"scale has shape {scale.shape} for {size} draws: give one scale, or one per draw."
+                    f"scale has shape {scale.shape} for {size} draws: give one scale, or one per "
+                    "draw."
                 )
             if not np.can_cast(scale.dtype, np.float64):
-                raise InvalidArgument(f"scale has dtype {scale.dtype}: give float64, so that the law is exact.")
+                raise InvalidArgument(
+                    f"scale has dtype {scale.dtype}: give float64, so that the law is exact."
+                )
             scales = scale.astype(np.float64)
             if not (np.isfinite(scales).all() and (scales > 0).all()):
                 raise InvalidArgument("scale: every scale must be a positive finite number.")
@@ -49,7 +58,9 @@ def check_scale(scale: object, size: int) -> Scale:
         case np.ndarray():
             scale = scale[()]
     if not isinstance(scale, numbers.Real) or isinstance(scale, bool):
-        raise InvalidArgument(f"scale={scale!r}: the scale must be a positive finite number, or a float64 array.")
+        raise InvalidArgument(
+            f"scale={scale!r}: the scale must be a positive finite number, or a float64 array."
+        )
     try:
         exact = float(scale)
     except OverflowError:
@@ -57,7 +68,9 @@ def check_scale(scale: object, size: int) -> Scale:
     if not (math.isfinite(exact) and exact > 0):
         raise InvalidArgument(f"scale={scale!r}: the scale must be a positive finite number.")
     if exact != scale:
-        raise InvalidArgument(f"scale={scale!r} is not a float64; round it up to one, so that the law is exact.")
+        raise InvalidArgument(
+            f"scale={scale!r} is not a float64; round it up to one, so that the law is exact."
+        )
     return exact
 
 

@@ -1,12 +1,15 @@
-"""Real noise added to real numbers and rounded once: ⌊x + Z + 1/2⌋ for many x, in one pass of numpy.
+"""Real noise added to real numbers and rounded once: ⌊x + Z + 1/2⌋
+for many x, in one pass of numpy.
 
-A float x is a whole number of grid steps plus a remainder r in [-1/2, 1/2] of a step. So the rounded sum is that whole
-number plus ⌊Z + r + 1/2⌋, and only r enters here. The scale is large (above 2^31 steps), so a draw is split as in
-`inversion`: first the index of a cell of width B = 2^b, then the position inside the cell. The remainder r moves the
-rounding boundaries by less than a step; it is part of the c of `inversion.place`:
+A float x is a whole number of grid steps plus a remainder r in [-1/2, 1/2] of a step. So the
+rounded sum is that whole number plus ⌊Z + r + 1/2⌋, and only r enters here. The scale is large
+(above 2^31 steps), so a draw is split as in `inversion`: first the index of a cell of width B =
+2^b, then the position inside the cell. The remainder r moves the rounding boundaries by less than a
+step; it is part of the c of `inversion.place`:
 
-- Laplace: Z has magnitude B·(q + R) and a fair sign s. For s = +1 the result is ⌊|Z| + (1/2 + r)⌋. For s = -1 it is
-  -⌊|Z| + (1/2 - r)⌋ with probability 1, because ⌊c - y⌋ = -⌊y + (1 - c)⌋ unless y - c is whole.
+- Laplace: Z has magnitude B·(q + R) and a fair sign s. For s = +1 the result is ⌊|Z| + (1/2 + r)⌋.
+  For s = -1 it is -⌊|Z| + (1/2 - r)⌋ with probability 1, because ⌊c - y⌋ = -⌊y + (1 - c)⌋ unless y
+  - c is whole.
 - Gaussian: Z = B·(q + R) with q of either sign, and the result is ⌊Z + (1/2 + r)⌋.
 
 The cell and the position are returned as two numbers, since q·B need not fit in 64 bits.
@@ -37,12 +40,14 @@ _ONE = np.float64(1).view(np.uint64)
 def shifted_laplace(scale: float, shift: Floats, exact: Callable[[int], Fraction]) -> Parts:
     """Laplace noise plus a fraction of a step, rounded to the nearest integer.
 
-    Input:  scale, a float in (2^31, 2^63], in units of the integers; shift, floats in [-1/2, 1/2], one per draw;
-            exact(i), the exact shift of draw i, from which shift[i] differs by at most 2^-50
-    Output: (high, low, b), two float arrays of whole numbers, of the shape of `shift`: high·2^b + low =
-            ⌊Z + shift + 1/2⌋ for independent real Z with density exp(-|z|/scale)/(2·scale). |low| is at most 2^b, and
-            has the sign of Z as high has
-    Law:    exact for the float `scale` as given and the exact shifts; the argument is at the top of this module
+    Input:  scale, a float in (2^31, 2^63], in units of the integers; shift, floats in [-1/2, 1/2],
+            one per draw; exact(i), the exact shift of draw i, from which shift[i] differs by at
+            most 2^-50
+    Output: (high, low, b), two float arrays of whole numbers, of the shape of `shift`: high·2^b +
+            low = ⌊Z + shift + 1/2⌋ for independent real Z with density exp(-|z|/scale)/(2·scale).
+            |low| is at most 2^b, and has the sign of Z as high has
+    Law:  exact for the float `scale` as given and the exact shifts; the argument is at the top of
+          this module
     Errors: InvalidArgument for a scale out of range
 
     >>> high, low, exponent = shifted_laplace(2.0**40, np.zeros(3), lambda i: Fraction(0))
@@ -73,9 +78,10 @@ def shifted_gaussian(scale: float, shift: Floats, exact: Callable[[int], Fractio
     """Gaussian noise plus a fraction of a step, rounded to the nearest integer.
 
     Input:  as in `shifted_laplace`
-    Output: (high, low, b) as in `shifted_laplace`, but with 0 <= low <= 2^b and high of either sign. Z is normal with
-            mean 0 and standard deviation `scale`
-    Law:    exact for the float `scale` as given and the exact shifts; the argument is at the top of this module
+    Output: (high, low, b) as in `shifted_laplace`, but with 0 <= low <= 2^b and high of either
+            sign. Z is normal with mean 0 and standard deviation `scale`
+    Law:  exact for the float `scale` as given and the exact shifts; the argument is at the top of
+          this module
     Errors: InvalidArgument for a scale out of range
 
     >>> high, low, exponent = shifted_gaussian(2.0**40, np.zeros(3), lambda i: Fraction(0))
@@ -92,12 +98,16 @@ def shifted_gaussian(scale: float, shift: Floats, exact: Callable[[int], Fractio
         return cell_mass(int(cells[i]), x, rate) / cell_mass(int(cells[i]), ball(1), rate)
 
     law = Inside(np.asarray(cells * (1 / variance), np.float64), 0.5 / variance, distribution)
-    inside = place_floats(words, np.asarray(exponent, np.intc), law, shift, lambda i: ball(_HALF + exact(i)))
+    inside = place_floats(
+        words, np.asarray(exponent, np.intc), law, shift, lambda i: ball(_HALF + exact(i))
+    )
     return cells.astype(np.float64), inside, exponent
 
 
 def _width(scale: float) -> tuple[float, int]:
-    """The scale, and the exponent b of the cells' width 2^b. Errors: InvalidArgument for a scale out of range."""
+    """The scale, and the exponent b of the cells' width 2^b.
+    Errors: InvalidArgument for a scale out of range.
+    """
     exact_scale = check_scale(scale, 0)
     exponent = int(np.frexp(np.nextafter(exact_scale, 0))[1]) - DIRECT
     if not 0 < exponent <= SPLIT - DIRECT:

@@ -1,4 +1,6 @@
-"""Questions before any row is read: columns and their domains, steps, expressions, statistics, and the explanation."""
+"""Questions before any row is read: columns and their domains, steps, expressions,
+statistics, and the explanation.
+"""
 
 from dpframe.plan.allotments import Allotment
 from dpframe.plan.bins import (

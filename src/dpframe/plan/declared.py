@@ -1,18 +1,20 @@
 """Declarations of a table, which stand in for arguments that a question does not type.
 
 Neighbours: those of the question.
-Changes:    nothing that a question is made of but its arguments. A declared limit, bound or list of keys is put where
-            the argument was left out, before the question is made; the question is then the one in which a person
-            typed it. Its sensitivity, noise, price, name and charge are those of that question.
-Bound:      that of the typed question. Its limits are enforced on the rows that reach it, its bounds by clipping, its
-            keys by leaving out other rows. So nothing is assumed of the rows, and it does not matter whether they keep
-            what was declared, or which step came between.
+Changes:  nothing that a question is made of but its arguments. A declared limit, bound or list of
+            keys is put where the argument was left out, before the question is made; the question
+            is then the one in which a person typed it. Its sensitivity, noise, price, name and
+            charge are those of that question.
+Bound:  that of the typed question. Its limits are enforced on the rows that reach it, its bounds by
+            clipping, its keys by leaving out other rows. So nothing is assumed of the rows, and it
+            does not matter whether they keep what was declared, or which step came between.
 Source:     `dpframe.theory.formulas.sensitivity`, for the typed question.
 
-What is typed takes the place of what is declared, argument by argument; it may be wider, unless a policy file locks the
-entry: then it is refused here. (`dpframe.plan.steps.rewrites.UnderPolicy` says why nothing that is not refused here
-weakens the file.) `frame.bound(...)` is typed too. `limits=dp.Auto()` takes the place of all declared limits. A
-declared fact of a column belongs to one version of it: a step that writes the column drops it.
+What is typed takes the place of what is declared, argument by argument; it may be wider, unless a
+policy file locks the entry: then it is refused here. (`dpframe.plan.steps.rewrites.UnderPolicy`
+says why nothing that is not refused here weakens the file.) `frame.bound(...)` is typed too.
+`limits=dp.Auto()` takes the place of all declared limits. A declared fact of a column belongs to
+one version of it: a step that writes the column drops it.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ from dpframe.plan.statistics import Aggregate, Count, CountDistinct, Sum
 from dpframe.plan.totals import in_ticks
 from dpframe.plan.types import TIMES, Kind
 
-_OF = {  # the arguments of a statistic that may be declared: which argument names their column, and what they are
+# the arguments of a statistic that may be declared: which argument names their column, and what
+# they are
+_OF = {
     "bounds": ("column", "bounds"),
     "keys": ("column", "keys"),
     "bounds_beside": ("beside", "bounds"),
@@ -39,14 +43,18 @@ _OF = {  # the arguments of a statistic that may be declared: which argument nam
 
 @dataclass(frozen=True)
 class Declared:
-    """Declarations of a table: limits of one unit, bounds and keys of columns, least units of a group."""
+    """Declarations of a table: limits of one unit, bounds and keys of
+    columns, least units of a group.
+    """
 
     limits: Limits = field(default_factory=Limits)
     columns: Mapping[str, ColumnDefaults] = field(default_factory=dict)
     min_units: int | None = None
 
     def arguments(self, *, short: bool = False) -> str:
-        """The arguments as they were typed, each after a comma; with `short`, long lists are cut."""
+        """The arguments as they were typed, each after a comma;
+        with `short`, long lists are cut.
+        """
         bounds = {
             name: tuple(d.bounds) if isinstance(d.bounds, Bounds) else d.bounds
             for name, d in self.columns.items()
@@ -57,13 +65,18 @@ class Declared:
             for name, d in self.columns.items()
             if d.keys is not None
         ]
-        parts = [self.limits.typed, f"bounds={bounds}" if bounds else "", f"keys={{{', '.join(keys)}}}" if keys else ""]
+        parts = [
+            self.limits.typed,
+            f"bounds={bounds}" if bounds else "",
+            f"keys={{{', '.join(keys)}}}" if keys else "",
+        ]
         parts.append(f"min_units={self.min_units}" if self.min_units else "")
         return "".join(f", {part}" for part in parts if part)
 
 
 def limits_of(typed: Limits, table: Table, *, groups: bool = False) -> Limits:
-    """The limits of a question: the typed ones, and the declared ones in place of those that were not typed.
+    """The limits of a question: the typed ones, and the declared ones in
+    place of those that were not typed.
 
     Input:  groups: whether the question takes limits on groups; else only rows have a limit
 
@@ -81,14 +94,19 @@ def limits_of(typed: Limits, table: Table, *, groups: bool = False) -> Limits:
 
 
 def completed(aggregate: Aggregate, table: Table, *, chosen: bool = True) -> Aggregate:
-    """A statistic with the declared bounds and keys of its columns in place of those that were not typed.
+    """A statistic with the declared bounds and keys of its columns in
+    place of those that were not typed.
 
     Input:  chosen: whether a release may choose bounds, as dp.Auto() declares
     Errors: PolicyExceeded for what was typed beyond a policy file
     """
     check_limits(aggregate.limits, table, aggregate.limited)
     check_unit_bounds(aggregate, table)
-    parts = {name: completed(getattr(aggregate, name), table) for name in ("top", "bottom") if hasattr(aggregate, name)}
+    parts = {
+        name: completed(getattr(aggregate, name), table)
+        for name in ("top", "bottom")
+        if hasattr(aggregate, name)
+    }
     if getattr(aggregate, "unit_bounds", None) is None:
         for argument, (of, fact) in _OF.items():
             name = getattr(aggregate, of, None)
@@ -104,14 +122,22 @@ def completed(aggregate: Aggregate, table: Table, *, chosen: bool = True) -> Agg
 
 
 def facts_of(aggregate: Aggregate, table: Table) -> Iterator[tuple[str, str]]:
-    """The bounds and keys of a statistic that are as declared: by which line, and in words, `bounds of 'spend'`."""
+    """The bounds and keys of a statistic that are as declared:
+    by which line, and in words, `bounds of 'spend'`.
+    """
     for name, value, fact in used_by(aggregate):
-        if fact != "unit_bounds" and name in table.columns and value == getattr(table.columns[name].defaults, fact):
+        if (
+            fact != "unit_bounds"
+            and name in table.columns
+            and value == getattr(table.columns[name].defaults, fact)
+        ):
             yield table.columns[name].defaults.origin_of(fact), f"{fact} of {name!r}"
 
 
 def used_by(aggregate: Aggregate) -> Iterator[tuple[Any, object, str]]:
-    """The bounds and keys of a statistic: of which column, the value, and "bounds", "unit_bounds" or "keys"."""
+    """The bounds and keys of a statistic: of which column, the value, and
+    "bounds", "unit_bounds" or "keys".
+    """
     for part in ("top", "bottom"):
         if hasattr(aggregate, part):
             yield from used_by(getattr(aggregate, part))
@@ -124,19 +150,21 @@ def used_by(aggregate: Aggregate) -> Iterator[tuple[Any, object, str]]:
 def min_units_of(typed: int | None, table: Table, *, found: bool, call: str) -> int | None:
     """The fewest units of a group of a question: the typed number, or else the declared one.
 
-    Input:  found: whether groups are found in the data. Of listed groups, which are all released, nothing is declared
+    Input:  found: whether groups are found in the data. Of listed groups, which are all released,
+            nothing is declared
     Errors: InvalidArgument for a number that was typed with listed keys
     """
     if not found and typed is not None:
         raise InvalidArgument(
-            f"{call}: min_units= is about keys that are found in the data, and listed keys are all released. Leave it "
-            f"out, and hide small numbers after the release, for free: release(...).suppress(below={typed})."
+            f"{call}: min_units= is about keys that are found in the data, and listed keys are all "
+            "released. Leave it out, and hide small numbers after the release, for free: "
+            f"release(...).suppress(below={typed})."
         )
     for lock in table.locks:
         if typed is not None and typed < (lock.min_units or 1):
             raise PolicyExceeded(
-                f"{call}: min_units={typed} is below min_units={lock.min_units} of {lock.file}, which no call may "
-                "lower. Leave it out, or type a larger one."
+                f"{call}: min_units={typed} is below min_units={lock.min_units} of {lock.file}, "
+                "which no call may lower. Leave it out, or type a larger one."
             )
     return table.min_units if found and typed is None else typed
 
@@ -145,22 +173,26 @@ def min_units_of(typed: int | None, table: Table, *, found: bool, call: str) -> 
 
 
 def check_limits(typed: Limits, table: Table, call: str = "") -> None:
-    """Refuse limits on one unit that are wider than those of a policy file. Errors: PolicyExceeded."""
+    """Refuse limits on one unit that are wider than those of a policy file.
+    Errors: PolicyExceeded.
+    """
     for lock in table.locks:
         for name, most in vars(lock.limits).items():
             limit = getattr(typed, name)
             if most is not None and limit is not None and limit > most:
                 raise PolicyExceeded(
-                    f"{call}{call and ': '}{name}={limit} is above {name}={most} of {lock.file}, which no call may "
-                    "widen. Leave it out, or type a smaller one."
+                    f"{call}{call and ': '}{name}={limit} is above {name}={most} of {lock.file}, "
+                    "which no call may widen. Leave it out, or type a smaller one."
                 )
 
 
 def check_fact(column: Column | None, fact: str, typed: Any, call: str) -> None:
     """Refuse bounds that reach beyond those of a policy file, and keys that it does not list.
 
-    Input:  fact: "bounds" or "keys"; typed: Bounds or dp.Auto, or a list of keys; None if nothing was typed
-    Errors: PolicyExceeded, which shows no cell: bounds and keys are typed, and those of the file are public
+    Input:  fact: "bounds" or "keys"; typed: Bounds or dp.Auto, or a list of keys; None if nothing
+            was typed
+    Errors: PolicyExceeded, which shows no cell: bounds and keys are typed, and those of the file
+            are public
     """
     if column is None or typed is None or fact not in column.defaults.locked:
         return
@@ -170,17 +202,19 @@ def check_fact(column: Column | None, fact: str, typed: Any, call: str) -> None:
         (low, high), (least, most) = (in_ticks(bounds, column, call) for bounds in (typed, said))
         if low < least or high > most:
             raise PolicyExceeded(
-                f"{call} reach beyond those of {file}, {said}, which no call may widen. Leave them out, or "
-                "type narrower ones."
+                f"{call} reach beyond those of {file}, {said}, which no call may widen. Leave them "
+                "out, or type narrower ones."
             )
     elif fact == "keys" and (odd := [key for key in typed if key not in said]):
         raise PolicyExceeded(
-            f"{call}: {file} does not list {listed(odd)}, and no call may add keys. Leave keys= out, or list "
-            f"some of {listed(said)}."
+            f"{call}: {file} does not list {listed(odd)}, and no call may add keys. Leave keys= "
+            f"out, or list some of {listed(said)}."
         )
 
 
-def check_levels(table: Table, by: Sequence[str], levels: Sequence[Sequence[Any]], call: str) -> None:
+def check_levels(
+    table: Table, by: Sequence[str], levels: Sequence[Sequence[Any]], call: str
+) -> None:
     """Refuse listed groups whose keys a policy file does not list. Errors: PolicyExceeded."""
     for name, level in zip(by, levels, strict=True):
         check_fact(table.columns.get(name), "keys", level, f"{call}: keys of {name!r}")
@@ -188,11 +222,16 @@ def check_levels(table: Table, by: Sequence[str], levels: Sequence[Sequence[Any]
 
 def _most_rows(table: Table) -> tuple[int, str] | None:
     """The fewest rows of one unit that a policy file lets count, and the file."""
-    return min(((lock.limits.max_rows, lock.file) for lock in table.locks if lock.limits.max_rows), default=None)
+    return min(
+        ((lock.limits.max_rows, lock.file) for lock in table.locks if lock.limits.max_rows),
+        default=None,
+    )
 
 
 def _most_in_total(name: str, bounds: Any, table: Table, rows: int) -> Bounds | None:
-    """The total of so many values that lie within bounds, and within those of their column; None if these are open."""
+    """The total of so many values that lie within bounds, and within those of their
+    column; None if these are open.
+    """
     domain = table.column(name, "sum").domain
     ends: Any = bounds if isinstance(bounds, Bounds) else domain.bounds
     if ends is None:
@@ -206,24 +245,34 @@ def _most_in_total(name: str, bounds: Any, table: Table, rows: int) -> Bounds | 
 
 
 def check_unit_bounds(aggregate: Aggregate, table: Table) -> None:
-    """Refuse bounds of one unit's total that more rows than a policy file allows would fill. Errors: PolicyExceeded."""
+    """Refuse bounds of one unit's total that more rows than a policy file allows would fill.
+    Errors: PolicyExceeded.
+    """
     ends, rows = getattr(aggregate, "unit_bounds", None), _most_rows(table)
     if not isinstance(aggregate, Sum) or ends is None or rows is None or not table.unit:
         return
     most = _most_in_total(aggregate.column, aggregate.bounds, table, rows[0])
     if most is None or ends.lower < most.lower or ends.upper > most.upper:
-        within = f"within {most}, which is {rows[0]} rows at their bounds" if most else "beside bounds= of each row"
+        within = (
+            f"within {most}, which is {rows[0]} rows at their bounds"
+            if most
+            else "beside bounds= of each row"
+        )
         raise PolicyExceeded(
-            f"{aggregate.typed}: {rows[1]} lets {rows[0]} rows of one unit count. Type unit_bounds= {within}; or leave "
-            "it out."
+            f"{aggregate.typed}: {rows[1]} lets {rows[0]} rows of one unit count. Type "
+            f"unit_bounds= {within}; or leave it out."
         )
 
 
-def within_rows(features: Iterable[tuple[str, Aggregate]], table: Table) -> Iterator[tuple[str, Any, Any]]:
-    """The features of a unit that more rows than a policy file allows could move, and the ends that they are held to.
+def within_rows(
+    features: Iterable[tuple[str, Aggregate]], table: Table
+) -> Iterator[tuple[str, Any, Any]]:
+    """The features of a unit that more rows than a policy file allows could move, and
+    the ends that they are held to.
 
-    Bound:  a number of rows, or of values, counts as the most rows at most; a sum as that of so many rows at their
-            bounds. Other features are one value, or a mean of values, whatever the number of rows
+    Bound:  a number of rows, or of values, counts as the most rows at most; a sum as that of so
+            many rows at their bounds. Other features are one value, or a mean of values, whatever
+            the number of rows
     Errors: MissingBounds for a sum of values without bounds
     """
     rows = _most_rows(table)
@@ -236,8 +285,9 @@ def within_rows(features: Iterable[tuple[str, Aggregate]], table: Table) -> Iter
                 most = _most_in_total(feature.column, feature.bounds, table, rows[0])
                 if most is None:
                     raise MissingBounds(
-                        f"per_unit({name}={feature.typed}): {rows[1]} lets {rows[0]} rows of one unit count, so a sum "
-                        f"over its rows needs the bounds of each: dp.sum({feature.column!r}, bounds=(0, 100))."
+                        f"per_unit({name}={feature.typed}): {rows[1]} lets {rows[0]} rows of one "
+                        "unit count, so a sum over its rows needs the bounds of each: "
+                        f"dp.sum({feature.column!r}, bounds=(0, 100))."
                     )
                 yield name, *most
 
@@ -256,7 +306,9 @@ def in_all(tables: Sequence[Table]) -> Limits:
 
 
 def _alike(first: Limits, second: Limits) -> Limits:
-    return Limits(**{name: limit for name, limit in vars(first).items() if limit == getattr(second, name)})
+    return Limits(
+        **{name: limit for name, limit in vars(first).items() if limit == getattr(second, name)}
+    )
 
 
 def most_of(tables: Iterable[Table]) -> int | None:
@@ -265,10 +317,11 @@ def most_of(tables: Iterable[Table]) -> int | None:
 
 
 def beside(first: Table, second: Table) -> Limits:
-    """The declared limits of one table that hold for its join with another: where the other has one row of a unit.
+    """The declared limits of one table that hold for its join with another:
+    where the other has one row of a unit.
 
-    Each row of the join is then one row of the first, or of the second. Where both may have several rows of a unit, the
-    join may have their product, of which nothing is declared.
+    Each row of the join is then one row of the first, or of the second. Where both may have several
+    rows of a unit, the join may have their product, of which nothing is declared.
     """
     for one, many in ((second, first), (first, second)):
         if one.single or one.defaults.max_rows == 1:
@@ -278,7 +331,10 @@ def beside(first: Table, second: Table) -> Limits:
 
 def columns_in_all(tables: Sequence[Table]) -> dict[str, ColumnDefaults]:
     """Declarations of each column that several tables with the same columns have alike."""
-    return {name: _shared(table.columns[name].defaults for table in tables) for name in tables[0].columns}
+    return {
+        name: _shared(table.columns[name].defaults for table in tables)
+        for name in tables[0].columns
+    }
 
 
 def _shared(defaults: Iterable[ColumnDefaults]) -> ColumnDefaults:

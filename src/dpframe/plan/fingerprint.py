@@ -1,7 +1,9 @@
-"""A lasting description of a question. Equal questions on equal schemas have equal descriptions, and no data is in it.
+"""A lasting description of a question.
+Equal questions on equal schemas have equal descriptions, and no data is in it.
 
-The name of a release stands for this description. Two runs of one script give equal descriptions, on every machine and
-in every process. Where two descriptions differ, the difference shows in the words that a person typed.
+The name of a release stands for this description. Two runs of one script give equal descriptions,
+on every machine and in every process. Where two descriptions differ, the difference shows in the
+words that a person typed.
 """
 
 from __future__ import annotations
@@ -31,11 +33,14 @@ Json = Any
 
 
 def described(question: Question) -> dict[str, Json]:
-    """A question as JSON: whose privacy, the schema, every step, the groups, limits and aggregates; never a row.
+    """A question as JSON: whose privacy, the schema, every step, the groups,
+    limits and aggregates; never a row.
 
     Errors: UnsupportedOperation when something in the plan has no lasting description
     """
-    limits = {name: _plain(limit) for name, limit in vars(question.given).items() if limit is not None}
+    limits = {
+        name: _plain(limit) for name, limit in vars(question.given).items() if limit is not None
+    }
     return {
         **described_table(question.step),
         "ask": {
@@ -69,7 +74,9 @@ def _source(step: Step) -> Json:
 
 
 def _step(step: Step) -> Json:
-    parts = {f.name: _plain(getattr(step, f.name)) for f in fields(step) if f.name != "before" and f.repr}
+    parts = {
+        f.name: _plain(getattr(step, f.name)) for f in fields(step) if f.name != "before" and f.repr
+    }
     return {"": step.typed, **parts}
 
 
@@ -97,19 +104,26 @@ def _plain(value: Any) -> Json:
         case Expr():
             return _plain(value._node)
         case _ if is_dataclass(value):
-            parts = {f.name: _plain(getattr(value, f.name)) for f in fields(value) if not _unsaid(value, f)}
+            parts = {
+                f.name: _plain(getattr(value, f.name))
+                for f in fields(value)
+                if not _unsaid(value, f)
+            }
             return {"": getattr(value, "typed", type(value).__name__), **parts}
         case Mapping():
             return {str(key): _plain(item) for key, item in value.items()}
         case tuple() | list():
             return _short([_plain(item) for item in value])
     raise UnsupportedOperation(
-        f"release(name=...): the plan holds {kind_of(value)}, which has no description that lasts; leave the name out."
+        f"release(name=...): the plan holds {kind_of(value)}, which has no description that lasts; "
+        "leave the name out."
     )
 
 
 def _unsaid(value: Any, part: Field[Any]) -> bool:
-    """Whether a part that can be typed by name alone was not typed, so that it is no part of the description."""
+    """Whether a part that can be typed by name alone was not typed, so that it
+    is no part of the description.
+    """
     return part.kw_only and bool(getattr(value, part.name) == part.default)
 
 

@@ -1,4 +1,6 @@
-"""Grids chosen from bounds alone: integers for values and for products of sums, and the candidates of a quantile."""
+"""Grids chosen from bounds alone: integers for values and for products of sums,
+and the candidates of a quantile.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,9 @@ _LATTICE_BITS = 50  # bits of a scaled distance: twice the distance, times 1,023
 class ValueGrid:
     """A column's value is `centre + step · integer`, with the integer in [lower, upper].
 
-    `step` is a power of two; `centre` is a multiple of it (0 unless the column is centred for a mean). The step is at
-    most 1 only for a column of whole numbers that the grid holds exactly, and for floats.
+    `step` is a power of two; `centre` is a multiple of it (0 unless the column is centred for a
+    mean). The step is at most 1 only for a column of whole numbers that the grid holds exactly, and
+    for floats.
     """
 
     step: Fraction
@@ -51,23 +54,26 @@ UNIT_GRID = ValueGrid(Fraction(1), Fraction(0), 0, 1)
 
 
 def room(limit: int) -> int:
-    """Bits that a value may have when up to `limit` of them, with fraction bits, must stay inside 62 bits."""
+    """Bits that a value may have when up to `limit` of them, with fraction
+    bits, must stay inside 62 bits.
+    """
     return _PRODUCT_BITS - (limit - 1).bit_length()
 
 
 def grid_for(bounds: Bounds, *, whole: bool, centred: bool, limit: int) -> ValueGrid:
     """The grid for values in `bounds`, from the bounds alone.
 
-    Input:  bounds (column unit); whole: the column holds integers; centred: measure from the middle (for means);
-            limit: the most rows of one unit that are added into one cell (count)
+    Input:  bounds (column unit); whole: the column holds integers; centred: measure from the middle
+            (for means); limit: the most rows of one unit that are added into one cell (count)
     Output: a ValueGrid whose points lie inside the bounds, exact
-    Bound:  |centre + step · integer| never leaves the bounds (shrunk inward), and limit · magnitude stays below 2^42,
-            so that with 20 fraction bits nothing wraps in int64.
-            A centred grid is as narrow as the bounds allow. Whole numbers from a to b have the middle (a + b)/2, which
-            is half a number where b - a is odd. They are then measured in half units: the number x is the integer
-            2x - (a + b), which lies in [a - b, b - a], and is worth 1/2. So a row moves a sum by at most (b - a)/2,
-            and a condition by 1/2. Measured from ⌊(a + b)/2⌋ it would be (b - a + 1)/2, and 1. Bounds that are no whole
-            numbers are first moved inward to a and b
+    Bound:  |centre + step · integer| never leaves the bounds (shrunk inward), and limit · magnitude
+            stays below 2^42, so that with 20 fraction bits nothing wraps in int64. A centred grid
+            is as narrow as the bounds allow. Whole numbers from a to b have the middle (a + b)/2,
+            which is half a number where b - a is odd. They are then measured in half units: the
+            number x is the integer 2x - (a + b), which lies in [a - b, b - a], and is worth 1/2. So
+            a row moves a sum by at most (b - a)/2, and a condition by 1/2. Measured from ⌊(a +
+            b)/2⌋ it would be (b - a + 1)/2, and 1. Bounds that are no whole numbers are first moved
+            inward to a and b
     Source: Mironov 2012 and Casacuberta et al. 2022 (arXiv:2207.10635) say why no float is summed
     Errors: none here; bounds are checked when given
 
@@ -107,20 +113,24 @@ def _ceil_log2(value: Fraction) -> int:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The values among which a quantile is chosen, from `lower` to `upper` (column unit); `count` of them.
+    """The values among which a quantile is chosen, from `lower` to `upper`
+    (column unit); `count` of them.
 
-    They are multiples of `step`, from `start` times the step on, and the bounds, if these are no multiples. Where there
-    are few candidates, and in a tree, there is no `start`: they are `lower`, `lower + step`, ….
+    They are multiples of `step`, from `start` times the step on, and the bounds, if these are no
+    multiples. Where there are few candidates, and in a tree, there is no `start`: they are `lower`,
+    `lower + step`, ….
 
-    Rounder numbers weigh more. `rounder` has growing numbers, from 1 on, of which each divides the next. For each of
-    them that divides its multiple of the step, a candidate stands in the list that many times, and for 1 four times. So
-    each kind of round numbers has about a quarter of the weight of all numbers, and a value of many rows that is a
-    round number is chosen before the values beside it, of which no row has any. The list is public.
+    Rounder numbers weigh more. `rounder` has growing numbers, from 1 on, of which each divides the
+    next. For each of them that divides its multiple of the step, a candidate stands in the list
+    that many times, and for 1 four times. So each kind of round numbers has about a quarter of the
+    weight of all numbers, and a value of many rows that is a round number is chosen before the
+    values beside it, of which no row has any. The list is public.
 
-    The nearest candidate is computed in integers, so that all engines agree on ties. One subtraction of floats gives
-    the distance of a value from `lower`. The distance is then multiplied by a power of two, which is exact. After this
-    scaling the last candidate is at a whole number of about 2^50 (less where there are many candidates), the `extent`.
-    All further arithmetic is on integers.
+    The nearest candidate is computed in integers, so that all engines agree on ties. One
+    subtraction of floats gives the distance of a value from `lower`. The distance is then
+    multiplied by a power of two, which is exact. After this scaling the last candidate is at a
+    whole number of about 2^50 (less where there are many candidates), the `extent`. All further
+    arithmetic is on integers.
     """
 
     lower: float
@@ -133,7 +143,9 @@ class Candidates:
 
     @classmethod
     def leaves(cls, bounds: Bounds, *, whole: bool) -> Candidates:
-        """Every integer between the bounds, if the column holds integers and there are few; else 1,024 points."""
+        """Every integer between the bounds, if the column holds integers and
+        there are few; else 1,024 points.
+        """
         lower, width = float(bounds.lower), float(Fraction(bounds.upper) - Fraction(bounds.lower))
         if width == 0:
             return cls(lower, lower, Fraction(1), 1, whole)
@@ -144,12 +156,14 @@ class Candidates:
 
     @classmethod
     def between(cls, bounds: Bounds, *, whole: bool, second: int | None = None) -> Candidates:
-        """Every integer between the bounds, if the column holds integers and there are few; else multiples of a step.
+        """Every integer between the bounds, if the column holds integers and there are
+        few; else multiples of a step.
 
-        Input:  bounds (column unit); whole: the column holds integers; second: how many of them a second has, in a
-                column of times; 0 in one of dates; None in others
-        Output: the step is the smallest of 1 or 5 times a power of ten, or of seconds, minutes, hours and days in a
-                column of times, that leaves at most 2^22 candidates. It is at least 1 in a column of integers
+        Input:  bounds (column unit); whole: the column holds integers; second: how many of them a
+                second has, in a column of times; 0 in one of dates; None in others
+        Output: the step is the smallest of 1 or 5 times a power of ten, or of seconds, minutes,
+                hours and days in a column of times, that leaves at most 2^22 candidates. It is at
+                least 1 in a column of integers
         Bound:  public: it depends on the bounds and the type alone
 
         >>> found = Candidates.between(Bounds(0, 100), whole=False)
@@ -164,23 +178,38 @@ class Candidates:
         if whole:
             low, high = Fraction(math.ceil(low)), Fraction(math.floor(high))
         low, high = Fraction(float(low)), Fraction(float(high))
-        steps, round_steps = _ladder(max((high - low) / (_MOST - 2), Fraction(1 if whole else 0)), second)
+        steps, round_steps = _ladder(
+            max((high - low) / (_MOST - 2), Fraction(1 if whole else 0)), second
+        )
         step = steps[0]
         start = math.floor(low / step)
         count = math.ceil(high / step) - start + 1
         times = [int(large / step) for large in round_steps if large > step]
         return cls(
-            float(low), float(high), step, count, whole, start, (1, *(n for n in times if count // n >= _ROUNDEST))
+            float(low),
+            float(high),
+            step,
+            count,
+            whole,
+            start,
+            (1, *(n for n in times if count // n >= _ROUNDEST)),
         )
 
     @property
     def fits(self) -> bool:
-        """Whether each candidate, which is a float, is a whole number of 64 bits once it is rounded."""
+        """Whether each candidate, which is a float, is a whole number
+        of 64 bits once it is rounded.
+        """
         return self.lower >= -(2.0**63) and self.upper < 2.0**63
 
     def points(self, numbers: Any) -> Any:
         """The values of candidates by their numbers (column unit)."""
-        first, times, parts, last = self.start, self.step.numerator, self.step.denominator, max(self.count - 1, 1)
+        first, times, parts, last = (
+            self.start,
+            self.step.numerator,
+            self.step.denominator,
+            max(self.count - 1, 1),
+        )
         if first is None:
             points = self.lower + numbers * float(self.step)
         elif (abs(first) + self.count) * times < 2**53 and parts < 10**300:
@@ -192,7 +221,9 @@ class Candidates:
 
     @property
     def _shift(self) -> Fraction:
-        """Distance of `lower` from the multiple of the step below it that the first candidate stands for."""
+        """Distance of `lower` from the multiple of the step below it that
+        the first candidate stands for.
+        """
         return Fraction(0) if self.start is None else Fraction(self.lower) - self.start * self.step
 
     @property
@@ -201,26 +232,40 @@ class Candidates:
         return int(self.listed(np.array([0]), np.array([self.count]))[0])
 
     def listed(self, first: Integers, after: Integers) -> Integers:
-        """Number of entries in the list of the candidates from number `first` to before number `after`."""
-        return np.asarray(sum(_copies(times) * self._multiples(times, first, after) for times in self.rounder))
+        """Number of entries in the list of the candidates from number
+        `first` to before number `after`.
+        """
+        return np.asarray(
+            sum(_copies(times) * self._multiples(times, first, after) for times in self.rounder)
+        )
 
     def picked(self, first: Integers, after: Integers, places: Integers) -> Integers:
         """The number of a candidate, by its place in that part of the list.
 
         >>> found, one = Candidates.between(Bounds(0, 20_000), whole=True), np.array([7])
-        >>> [int(found.picked(one, one + 5, np.array([place]))[0]) for place in (0, 3, 4, 19, 20, 29)], found.rounder
+        >>> (
+        ...     [
+        ...         int(found.picked(one, one + 5, np.array([place]))[0])
+        ...         for place in (0, 3, 4, 19, 20, 29)
+        ...     ],
+        ...     found.rounder,
+        ... )
         ([7, 7, 8, 11, 10, 10], (1, 10, 100))
         """
         numbers = np.zeros_like(first)
         for times in self.rounder:
             here = _copies(times) * self._multiples(times, first, after)
             multiple = -(-(first + self._turn) // times) + places // _copies(times)
-            numbers = np.where((places >= 0) & (places < here), multiple * times - self._turn, numbers)
+            numbers = np.where(
+                (places >= 0) & (places < here), multiple * times - self._turn, numbers
+            )
             places = np.where(places >= 0, places - here, places)
         return numbers
 
     def _multiples(self, times: int, first: Integers, after: Integers) -> Integers:
-        """Number of candidates from `first` to before `after` that stand for a multiple of so many steps."""
+        """Number of candidates from `first` to before `after` that stand
+        for a multiple of so many steps.
+        """
         return (after - 1 + self._turn) // times - (first - 1 + self._turn) // times
 
     @property
@@ -230,13 +275,21 @@ class Candidates:
 
     @property
     def power(self) -> int:
-        """The exponent of the power of two that scales distances, so that the last candidate is at about 2^50."""
-        width, most = self.step * (self.count - 1), min(_LATTICE_BITS, 60 - (self.count - 1).bit_length())
-        return most - (width.numerator.bit_length() - width.denominator.bit_length()) if width else 0
+        """The exponent of the power of two that scales distances, so that the
+        last candidate is at about 2^50.
+        """
+        width, most = (
+            self.step * (self.count - 1),
+            min(_LATTICE_BITS, 60 - (self.count - 1).bit_length()),
+        )
+        return (
+            most - (width.numerator.bit_length() - width.denominator.bit_length()) if width else 0
+        )
 
     @property
     def extent(self) -> int:
-        """The scaled distance between the first candidate and the last, as a whole number below 2^51; 0 for one value.
+        """The scaled distance between the first candidate and the last, as a whole
+        number below 2^51; 0 for one value.
 
         >>> Candidates.between(Bounds(0, 10), whole=True).extent == 10 * 2**47
         True
@@ -245,22 +298,29 @@ class Candidates:
 
     @property
     def quotient(self) -> tuple[int, int, int]:
-        """Whole numbers a, b and c: a value at the scaled distance d is nearest to the candidate ⌊(a·d + b) / c⌋.
+        """Whole numbers a, b and c: a value at the scaled distance d is nearest to
+        the candidate ⌊(a·d + b) / c⌋.
 
-        A distance is below 2^51, and below 2^61 over the number of candidates, so that a·d + b stays below 2^63.
+        A distance is below 2^51, and below 2^61 over the number of candidates, so that a·d + b
+        stays below 2^63.
         """
         last, shift = self.count - 1, round(self._shift * Fraction(2) ** self.power)
         return 2 * last, self.extent + 2 * last * shift, 2 * self.extent
 
     def nearest(self, value: float) -> int:
-        """The number of the candidate nearest to a value, as every engine computes it. Of two, it is the greater.
+        """The number of the candidate nearest to a value, as every engine computes it.
+        Of two, it is the greater.
 
         Input:  value, finite or infinite (column unit)
         Output: an integer in [0, count)
-        Bound:  the candidate is within half a step of the value, but for a part of 2^-14 of a step and the rounding of
-                the subtraction (2^-38 where there are at most 1,024 candidates); it depends on this value alone
+        Bound:  the candidate is within half a step of the value, but for a part of 2^-14 of a step
+                and the rounding of the subtraction (2^-38 where there are at most 1,024
+                candidates); it depends on this value alone
 
-        >>> [Candidates.between(Bounds(0, 10), whole=True).nearest(x) for x in (-math.inf, 0.49, 0.5, 7.0, math.inf)]
+        >>> [
+        ...     Candidates.between(Bounds(0, 10), whole=True).nearest(x)
+        ...     for x in (-math.inf, 0.49, 0.5, 7.0, math.inf)
+        ... ]
         [0, 0, 1, 7, 10]
         """
         if not self.extent:
@@ -271,10 +331,11 @@ class Candidates:
         return min((times * distance + add) // whole, self.count - 1)
 
     def around(self, first: Integers, last: Integers) -> tuple[Array, ...]:
-        """The smallest and largest value whose nearest candidate is from `first` to `last` (column unit).
+        """The smallest and largest value whose nearest candidate is from
+        `first` to `last` (column unit).
 
-        A value is within half a step of its nearest candidate, but for the rounding of floats. For a column of whole
-        numbers the two ends are whole numbers.
+        A value is within half a step of its nearest candidate, but for the rounding of floats. For
+        a column of whole numbers the two ends are whole numbers.
         """
         largest = max(abs(self.lower), abs(self.upper))
         exact = self.whole and self.step == 1 and largest < 2**52
@@ -284,25 +345,36 @@ class Candidates:
 
 
 def _copies(times: int) -> int:
-    """Number of entries of a candidate of a kind in the list: four for a number that need not be round."""
+    """Number of entries of a candidate of a kind in the list:
+    four for a number that need not be round.
+    """
     return 4 if times == 1 else times
 
 
 def _ladder(least: Fraction, second: int | None) -> tuple[list[Fraction], list[Fraction]]:
-    """Steps of at least `least` that candidates may be apart, and those of round numbers; both grow."""
+    """Steps of at least `least` that candidates may be apart, and
+    those of round numbers; both grow.
+    """
     tens = math.floor(math.log10(least.numerator) - math.log10(least.denominator))
     powers = [Fraction(10) ** power for power in range(tens - 1, tens + 12)]
-    steps, round_steps = sorted(powers + [5 * power for power in powers]), powers if second is None else []
+    steps, round_steps = (
+        sorted(powers + [5 * power for power in powers]),
+        powers if second is None else [],
+    )
     if second:
         day = 86_400 * second
         short = [10**power for power in range(10) if 10**power < second]
         clock = [second * seconds for seconds in (1, 10, 60, 600, 3600)]
-        steps = round_steps = [Fraction(ticks) for ticks in (*short, *clock, *(day * 10**power for power in range(9)))]
+        steps = round_steps = [
+            Fraction(ticks) for ticks in (*short, *clock, *(day * 10**power for power in range(9)))
+        ]
     return [step for step in steps if step >= least], round_steps
 
 
 class Product(StrEnum):
-    """A product of a unit's sum x and its rows n that a second moment adds up; see `plan.moments`."""
+    """A product of a unit's sum x and its rows n that a second
+    moment adds up; see `plan.moments`.
+    """
 
     SQUARE = "square"
     CROSS = "cross"
@@ -316,19 +388,22 @@ class Product(StrEnum):
 class UnitMoment:
     """The products of one unit's partials, in integers.
 
-    `sums` and `counts` are the keys of the totals whose partials are multiplied. The unit's sum becomes x = ⌊(2·⌊S /
-    2^pre⌋ - tilt·n·2^lift) / 2^shift⌋ in [-most, most], and its rows become n = ⌊N / 2^rows_shift⌋ in [0, most_rows].
-    `slope` is what each n takes away from a square, and `cap` is the largest size of a product for each n.
+    `sums` and `counts` are the keys of the totals whose partials are multiplied. The unit's sum
+    becomes x = ⌊(2·⌊S / 2^pre⌋ - tilt·n·2^lift) / 2^shift⌋ in [-most, most], and its rows become n
+    = ⌊N / 2^rows_shift⌋ in [0, most_rows]. `slope` is what each n takes away from a square, and
+    `cap` is the largest size of a product for each n.
 
-    The influence of a unit is a weighted sum of its partials: those of the totals `parts`, each multiplied by 2^lift of
-    `lifts` (divided where that is negative), so that it is below 2^24. It is clipped to [-most, most] and squared. The
-    weights are not part of the question. They are made of the noisy totals, which are drawn first. Where there are
-    `counts`, the unit's rows become n = ⌊N / 2^rows_shift⌋ in [0, most_counted], n times `slope` is taken from the
-    square, and the result is clipped to [-cap·n, cap·n].
+    The influence of a unit is a weighted sum of its partials: those of the totals `parts`, each
+    multiplied by 2^lift of `lifts` (divided where that is negative), so that it is below 2^24. It
+    is clipped to [-most, most] and squared. The weights are not part of the question. They are made
+    of the noisy totals, which are drawn first. Where there are `counts`, the unit's rows become n =
+    ⌊N / 2^rows_shift⌋ in [0, most_counted], n times `slope` is taken from the square, and the
+    result is clipped to [-cap·n, cap·n].
 
-    For BETWEEN, the influences of a unit on two groups are multiplied: that on the group number `place` of `groups`
-    listed ones, and that on each group before it. The product is clipped to [-cap, cap]. A unit is in at most
-    `most_groups` of all groups, and in at most `others` of those before the one at the place if it is in that one.
+    For BETWEEN, the influences of a unit on two groups are multiplied: that on the group number
+    `place` of `groups` listed ones, and that on each group before it. The product is clipped to
+    [-cap, cap]. A unit is in at most `most_groups` of all groups, and in at most `others` of those
+    before the one at the place if it is in that one.
     """
 
     product: Product
@@ -345,10 +420,13 @@ class UnitMoment:
     cap: int = 0
     parts: tuple[tuple[object, ...], ...] = ()
     lifts: tuple[int, ...] = ()
-    place: int = 0  # of a coefficient, where several influences are made of the same totals; or of a group
+    # of a coefficient, where several influences are made of the same totals; or of a group
+    place: int = 0
     most_counted: int = 0
     groups: int = 0
     most_groups: int = 0
     others: int = 0
-    in_all: int | None = None  # the largest sum of the sizes of one unit's products, if that is known
-    one_row: bool = False  # whether one row is exchanged for one row, so that one product is for another
+    # the largest sum of the sizes of one unit's products, if that is known
+    in_all: int | None = None
+    # whether one row is exchanged for one row, so that one product is for another
+    one_row: bool = False

@@ -13,12 +13,13 @@ from dpframe.plan.keys import Keys
 
 @dataclass(frozen=True)
 class Layout:
-    """The layout of the released table: long, a crosstab with some keys along the top, or a description of columns.
+    """The layout of the released table: long, a crosstab with some keys along the
+    top, or a description of columns.
 
-    `normalize` gives each cell as a part of its row ("index"), its column or the total. With `measured` the margins
-    have noise of their own, and cells and margins are fitted to each other. With `largest` the groups with the largest
-    released numbers are kept, so many at most, the largest first. With `subtotals` there is one more margin for each
-    value of the first key down.
+    `normalize` gives each cell as a part of its row ("index"), its column or the total. With
+    `measured` the margins have noise of their own, and cells and margins are fitted to each other.
+    With `largest` the groups with the largest released numbers are kept, so many at most, the
+    largest first. With `subtotals` there is one more margin for each value of the first key down.
     """
 
     form: Literal["long", "crosstab", "describe"] = "long"
@@ -46,17 +47,21 @@ class Layout:
 
 
 def measured_shape(by: Sequence[str], keys: Keys | None, layout: Layout) -> tuple[int, int]:
-    """Numbers of keys down and across a crosstab whose margins are measured. Errors: UnsupportedOperation."""
+    """Numbers of keys down and across a crosstab whose margins are measured.
+    Errors: UnsupportedOperation.
+    """
     if keys is None:
         raise UnsupportedOperation(
-            "crosstab: margins of cells found in the data would leave out the suppressed ones; list keys={...}."
+            "crosstab: margins of cells found in the data would leave out the suppressed ones; "
+            "list keys={...}."
         )
     sizes = {name: len(level) for name, level in zip(by, keys.levels, strict=True)}
     across = math.prod(sizes[name] for name in layout.across)
     down = math.prod(size for name, size in sizes.items() if name not in layout.across)
     if keys.size != down * across or keys.rows is not None:
         raise UnsupportedOperation(
-            "crosstab: margins='measured' needs every combination of keys: keys={'a': [...], 'b': [...]}."
+            "crosstab: margins='measured' needs every combination of keys: keys={'a': [...], 'b': "
+            "[...]}."
         )
     return down, across
 
@@ -65,7 +70,11 @@ def divided_by(normalize: object) -> Literal["", "index", "columns", "all"]:
     """The totals that cells are divided by, from `normalize=` as in `pd.crosstab`."""
     if normalize is False:
         return ""
-    for names, part in ((("index", 0), "index"), (("columns", 1), "columns"), (("all", True), "all")):
+    for names, part in (
+        (("index", 0), "index"),
+        (("columns", 1), "columns"),
+        (("all", True), "all"),
+    ):
         if any(type(normalize) is type(x) and normalize == x for x in names):
             return part  # type: ignore[return-value]
     raise InvalidArgument("crosstab: normalize= is 'index', 'columns', 'all' or False.")
@@ -78,7 +87,9 @@ def check_margins(margins: object, subtotals: object, *, nested: bool, parts: bo
             pass
         case _:
             raise InvalidArgument("crosstab: margins= is True, False or 'measured'.")
-    if not isinstance(subtotals, bool) or (subtotals and (margins is not True or parts or not nested)):
+    if not isinstance(subtotals, bool) or (
+        subtotals and (margins is not True or parts or not nested)
+    ):
         raise InvalidArgument(
             "crosstab: subtotals=True goes with two or more columns down and margins=True: "
             "crosstab(['region', 'town'], 'sex', keys=..., margins=True, subtotals=True)."

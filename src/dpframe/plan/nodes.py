@@ -63,13 +63,13 @@ class Call:
         """Refuse what would take too long to work out. Errors: InvalidArgument."""
         if not UNLIMITED.get() and (self.depth > DEEPEST or self.size > LARGEST):
             deep = (
-                f"nests operations {DEEPEST} deep at most, of which a logarithm or an exponential counts for "
-                f"{OPERATIONS['log'].depth}"
+                f"nests operations {DEEPEST} deep at most, of which a logarithm or an exponential "
+                f"counts for {OPERATIONS['log'].depth}"
             )
             most = deep if self.depth > DEEPEST else f"has {LARGEST:,} operations at most"
             raise InvalidArgument(
-                f"{self.operation}: an expression {most}. Write a part of it to a column before, as in "
-                "with_columns(part=...), and go on with dp.col('part')."
+                f"{self.operation}: an expression {most}. Write a part of it to a column before, "
+                "as in with_columns(part=...), and go on with dp.col('part')."
             )
 
     @cached_property
@@ -91,7 +91,8 @@ class Call:
 
 Node = Name | Literal | Call
 
-# Whether expressions are made of others whose size was tried. A node may stand in them many times: it is computed once.
+# Whether expressions are made of others whose size was tried. A node may stand in them many times:
+# it is computed once.
 UNLIMITED: ContextVar[bool] = ContextVar("UNLIMITED", default=False)
 DEEPEST, LARGEST = 64, 20_000  # limits of one expression: operations within each other, and in all
 _BLOCK = 8  # terms that are put together one by one, from left to right
@@ -99,7 +100,9 @@ _CHAINS = {"add": "sum", "subtract": "sum", "multiply": "product", "and": "all",
 
 
 def alike(node: Node, operation: str) -> bool:
-    """Whether a node continues a chain of an operation: of sums and differences, products, or conditions."""
+    """Whether a node continues a chain of an operation:
+    of sums and differences, products, or conditions.
+    """
     return _CHAINS.get(node.operation) == _CHAINS.get(operation, "")
 
 
@@ -110,9 +113,9 @@ def _terms(node: Node, operation: str) -> int:
 def joined(operation: str, left: Node, right: Node) -> Call:
     """An operation on two expressions; a long chain of one operation as a tree that stays shallow.
 
-    The first 8 terms of a chain, and each 8 after them, are put together from left to right. The blocks of terms are
-    put together in pairs, the pairs in pairs, and so on. What is subtracted from a sum becomes a part of the block that
-    is added or subtracted last, with its sign.
+    The first 8 terms of a chain, and each 8 after them, are put together from left to right. The
+    blocks of terms are put together in pairs, the pairs in pairs, and so on. What is subtracted
+    from a sum becomes a part of the block that is added or subtracted last, with its sign.
 
     >>> chain = Name("x")
     >>> for _ in range(999):
@@ -143,14 +146,18 @@ _LITERAL_TYPES: Mapping[str, nw.dtypes.DType] = {
 
 
 def text(node: Node, *, short: bool = False) -> str:
-    """An expression as the user would type it; with `short`, long lists are cut, for people to read."""
+    """An expression as the user would type it; with `short`, long
+    lists are cut, for people to read.
+    """
     match node:
         case Name(name):
             return name
         case Literal(value):
             return repr(value)
         case Call(operation, args, options):
-            parts = {name: listed(o) if short and isinstance(o, Listed) else o for name, o in options}
+            parts = {
+                name: listed(o) if short and isinstance(o, Listed) else o for name, o in options
+            }
             return OPERATIONS[operation].written([text(a, short=short) for a in args], parts)
 
 
@@ -168,7 +175,9 @@ def domain(
     return known[id(node)][1]
 
 
-def _domain(node: Node, table: Table, call: str, known: dict[int, tuple[Node, ColumnDomain]]) -> ColumnDomain:
+def _domain(
+    node: Node, table: Table, call: str, known: dict[int, tuple[Node, ColumnDomain]]
+) -> ColumnDomain:
     match node:
         case Name(name):
             return table.column(name, call).domain
@@ -181,7 +190,8 @@ def _domain(node: Node, table: Table, call: str, known: dict[int, tuple[Node, Co
         case Call(operation, args, options):
             rule = OPERATIONS[operation].rule
             asked = Applied(call, [domain(a, table, call, known) for a in args], dict(options))
-            with suppress(DpFrameError):  # the text of a large expression is only written where it is refused
+            # the text of a large expression is only written where it is refused
+            with suppress(DpFrameError):
                 return imaged(operation, asked, rule(asked))
             return rule(replace(asked, call=f"{call}: {text(node, short=True)}"))
 

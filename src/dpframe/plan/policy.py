@@ -1,9 +1,9 @@
 """A policy file: what a steward declares of a table once, and no analyst weakens in a call.
 
-Its entries have the names of the arguments of `dp.protect`, and two more tables: `because` has reasons, and `caps` the
-most that releases may cost. An entry holds as it stands; one that is written `{value = ..., default = true}` is a
-default, which a call may change. What each locked entry means for a table, and why no call gets around it:
-`dpframe.plan.steps.rewrites.UnderPolicy`.
+Its entries have the names of the arguments of `dp.protect`, and two more tables: `because` has
+reasons, and `caps` the most that releases may cost. An entry holds as it stands; one that is
+written `{value = ..., default = true}` is a default, which a call may change. What each locked
+entry means for a table, and why no call gets around it: `dpframe.plan.steps.rewrites.UnderPolicy`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,17 @@ from dpframe.theory.formulas.sensitivity import Relation
 from dpframe.usage import Hints, is_integer, nearest
 
 LIMITS = ("max_rows", "max_groups", "max_rows_per_group")
-_ENTRIES = ("unit", "people", "neighbors", *LIMITS, "min_units", "bounds", "keys", "because", "caps")
+_ENTRIES = (
+    "unit",
+    "people",
+    "neighbors",
+    *LIMITS,
+    "min_units",
+    "bounds",
+    "keys",
+    "because",
+    "caps",
+)
 _TABLES = ("bounds", "keys", "because", "caps")
 CAPS = ("release", "spender", "day", "week", "month")
 
@@ -45,26 +55,32 @@ class PolicyEntry(NamedTuple):
 
 @dataclass(frozen=True)
 class PolicyKeys:
-    """Keys of a column: values, as the file has them, or texts of a CSV file, which are read for the column's type."""
+    """Keys of a column: values, as the file has them, or texts of a CSV file, which
+    are read for the column's type.
+    """
 
     values: tuple[Any, ...]
     texts: bool = False
 
     def of(self, domain: ColumnDomain, call: str) -> list[Any]:
-        """The keys for a column. Errors: InvalidArgument for a text that is no value of its type."""
+        """The keys for a column.
+        Errors: InvalidArgument for a text that is no value of its type.
+        """
         if not self.texts or kind(domain.dtype) == Kind.STRING:
             return list(self.values)
         read = _FROM_TEXT.get(kind(domain.dtype))
         if read is None:
             raise InvalidArgument(
-                f"{call}: a CSV file holds no keys for a column of type {show(domain.dtype)}; list them in a Parquet "
-                "file."
+                f"{call}: a CSV file holds no keys for a column of type {show(domain.dtype)}; list "
+                "them in a Parquet file."
             )
         try:
             return [read(value) for value in self.values]
         except (ValueError, KeyError):
             pass
-        raise InvalidArgument(f"{call}: a text of the CSV file is no value of type {show(domain.dtype)}.")
+        raise InvalidArgument(
+            f"{call}: a text of the CSV file is no value of type {show(domain.dtype)}."
+        )
 
 
 _FROM_TEXT: Fields = {
@@ -79,15 +95,18 @@ _FROM_TEXT: Fields = {
 
 @dataclass(frozen=True, init=False)
 class Policy(Hints):
-    """A policy file that was read: `dp.protect(table, policy=dp.Policy("visits.toml"))`, or just the path there.
+    """A policy file that was read: `dp.protect(table,
+    policy=dp.Policy("visits.toml"))`, or just the path there.
 
-    Input:  path: of a TOML file with entries named like the arguments of `dp.protect`: unit, people, neighbors,
-            max_rows, max_groups, max_rows_per_group, min_units, tables [bounds] and [keys] of columns, [because] with a
-            reason for an entry or a column, and [caps] with most prices: release, spender, day, week and month, each
-            with epsilon and delta. unit = {rows = 3} stands for dp.Rows(3). Keys are listed in the file, or in a CSV or
-            Parquet file whose path is relative to it
+    Input:  path: of a TOML file with entries named like the arguments of `dp.protect`: unit,
+            people, neighbors, max_rows, max_groups, max_rows_per_group, min_units, tables [bounds]
+            and [keys] of columns, [because] with a reason for an entry or a column, and [caps] with
+            most prices: release, spender, day, week and month, each with epsilon and delta. unit =
+            {rows = 3} stands for dp.Rows(3). Keys are listed in the file, or in a CSV or Parquet
+            file whose path is relative to it
     Output: the file as it was when it was read; `sha256` is the hash of its bytes
-    Errors: InvalidArgument for a file that cannot be read, and for what it does not say in these words
+    Errors: InvalidArgument for a file that cannot be read, and for what it does not say in these
+            words
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "visits.toml"
@@ -148,7 +167,13 @@ class Policy(Hints):
     def lock(self) -> Lock:
         """The entries of the file about a whole table."""
         limits = [
-            Limits(**{n: e.value for n, e in self.entries.items() if n in LIMITS and e.default is default})
+            Limits(
+                **{
+                    n: e.value
+                    for n, e in self.entries.items()
+                    if n in LIMITS and e.default is default
+                }
+            )
             for default in (False, True)
         ]
         least = self.entries.get("min_units", PolicyEntry(None))
@@ -165,7 +190,9 @@ class Policy(Hints):
             self.files,
         )
 
-    def whose(self, unit: Any, neighbors: str | None, people: str | None) -> tuple[Any, str | None, str | None]:
+    def whose(
+        self, unit: Any, neighbors: str | None, people: str | None
+    ) -> tuple[Any, str | None, str | None]:
         """The unit of the rows: that of the file, or the typed one where the file has none.
 
         Input:  unit, neighbors, people: as typed
@@ -182,13 +209,20 @@ class Policy(Hints):
             said = getattr(self, name)
             if typed is not None and said is not None and typed != said:
                 raise PolicyExceeded(
-                    f"{name}= is not that of {self.name}, {typed_unit(said)}, which no call may change. Leave it out."
+                    f"{name}= is not that of {self.name}, {typed_unit(said)}, which no call may "
+                    "change. Leave it out."
                 )
-        return self.unit if unit is None else unit, neighbors or self.neighbors, people or self.people
+        return (
+            self.unit if unit is None else unit,
+            neighbors or self.neighbors,
+            people or self.people,
+        )
 
     def __repr__(self) -> str:
         locked = [name for name, entry in self.entries.items() if not entry.default]
-        locked += [f"bounds of {name!r}" for name, entry in self.bounds.items() if not entry.default]
+        locked += [
+            f"bounds of {name!r}" for name, entry in self.bounds.items() if not entry.default
+        ]
         locked += [f"keys of {name!r}" for name, entry in self.keys.items() if not entry.default]
         return f"Policy({self.name!r}, locked: {', '.join(locked) or 'nothing'})"
 
@@ -212,12 +246,23 @@ class _PolicyReading:
         keys = {name: self._keys(name, value) for name, value in tables["keys"].items()}
         self._known(tables["caps"], CAPS, "entry of [caps]", "They")
         caps = {name: self._cap(name, value) for name, value in tables["caps"].items()}
-        self._known(tables["because"], (*entries, *bounds, *keys), "reason", "Reasons are for what the file says: they")
+        self._known(
+            tables["because"],
+            (*entries, *bounds, *keys),
+            "reason",
+            "Reasons are for what the file says: they",
+        )
         for name, reason in tables["because"].items():
             if not isinstance(reason, str) or not reason.strip():
                 raise self.refused(f"[because] {name}: give a reason in words.")
         because = tables["because"]
-        return {"entries": entries, "bounds": bounds, "keys": keys, "because": because, "caps": caps}
+        return {
+            "entries": entries,
+            "bounds": bounds,
+            "keys": keys,
+            "because": because,
+            "caps": caps,
+        }
 
     def _parsed(self, raw: bytes) -> FieldDict:
         try:
@@ -230,7 +275,8 @@ class _PolicyReading:
         for name in typed:
             if name not in known:
                 raise self.refused(
-                    f"there is no {what} {name!r}.{nearest(name, known)} {they} are {', '.join(known) or 'none'}."
+                    f"there is no {what} {name!r}.{nearest(name, known)} {they} are "
+                    f"{', '.join(known) or 'none'}."
                 )
 
     def _table(self, name: str, value: object) -> FieldDict:
@@ -253,11 +299,15 @@ class _PolicyReading:
                 return PolicyEntry(self._unit(value))
             case "people":
                 if not isinstance(value, str) or not value:
-                    raise self.refused("people is what the units are called, as in people = 'patients'.")
+                    raise self.refused(
+                        "people is what the units are called, as in people = 'patients'."
+                    )
                 return PolicyEntry(value)
             case "neighbors":
                 if value not in tuple(Relation):
-                    raise self.refused("neighbors is 'add-remove' or 'replace', and no call may change it.")
+                    raise self.refused(
+                        "neighbors is 'add-remove' or 'replace', and no call may change it."
+                    )
                 return PolicyEntry(value)
         entry = self._open(name, value)
         if not is_integer(entry.value):
@@ -273,7 +323,9 @@ class _PolicyReading:
             case _:
                 names = [value]
         if not names or not all(isinstance(name, str) and name for name in names):
-            raise self.refused("unit is a column, unit = 'user_id', a list of columns, or {rows = 1}.")
+            raise self.refused(
+                "unit is a column, unit = 'user_id', a list of columns, or {rows = 1}."
+            )
         return tuple(names)
 
     def _bounds(self, name: str, value: object) -> PolicyEntry:
@@ -293,7 +345,8 @@ class _PolicyReading:
                 if not any(isinstance(value, (list, dict, dt.time)) for value in listed):
                     return entry._replace(value=PolicyKeys(tuple(listed)))
         raise self.refused(
-            f"keys of {name!r} are a list of different values, or the path of a CSV or Parquet file of these."
+            f"keys of {name!r} are a list of different values, or the path of a CSV or Parquet "
+            "file of these."
         )
 
     def _from_file(self, name: str, path: str) -> PolicyKeys:
@@ -309,12 +362,17 @@ class _PolicyReading:
         except Exception:
             table = None
         if table is None:
-            raise self.refused(f"keys of {name!r}: {path!r} cannot be read as {place.suffix.lower()[1:].upper()}.")
+            raise self.refused(
+                f"keys of {name!r}: {path!r} cannot be read as {place.suffix.lower()[1:].upper()}."
+            )
         if name not in table.columns and table.width != 1:
             raise self.refused(f"keys of {name!r}: {path!r} has no column {name!r}.")
         column = table[name] if name in table.columns else table.to_series(0)
         if not len(column) or column.null_count() or column.n_unique() < len(column):
-            raise self.refused(f"keys of {name!r}: {path!r} lists at least one value, each once, and none is missing.")
+            raise self.refused(
+                f"keys of {name!r}: {path!r} lists at least one value, each once, and none is "
+                "missing."
+            )
         return PolicyKeys(tuple(column.to_list()), read is _texts)
 
     def _cap(self, name: str, value: object) -> PolicyCap:
@@ -325,8 +383,8 @@ class _PolicyReading:
         numbers = all(real(x) is not None and isfinite(x) for x in (epsilon, delta))
         if not numbers or not (epsilon > 0 and 0 <= delta < 1):
             raise self.refused(
-                f"caps.{name} is a price, as in {name} = {{epsilon = 0.5, delta = 1e-7}}: epsilon is above 0, and "
-                "delta at least 0 and below 1. Without delta it is 0."
+                f"caps.{name} is a price, as in {name} = {{epsilon = 0.5, delta = 1e-7}}: epsilon "
+                "is above 0, and delta at least 0 and below 1. Without delta it is 0."
             )
         return PolicyCap(float(epsilon), float(delta))
 
@@ -339,8 +397,14 @@ _READERS: dict[str, Callable[[bytes], pl.DataFrame]] = {".csv": _texts, ".parque
 
 
 def _path_of(path: object) -> str:
-    if not isinstance(path, (str, os.PathLike)) or not (text := os.fspath(path)) or not isinstance(text, str):
-        raise InvalidArgument(f"policy= is the path of a TOML file, such as 'visits.toml', not {kind_of(path)}.")
+    if (
+        not isinstance(path, (str, os.PathLike))
+        or not (text := os.fspath(path))
+        or not isinstance(text, str)
+    ):
+        raise InvalidArgument(
+            f"policy= is the path of a TOML file, such as 'visits.toml', not {kind_of(path)}."
+        )
     return text
 
 

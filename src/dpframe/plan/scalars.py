@@ -1,4 +1,6 @@
-"""Values of cells as people type them: checked against the type of a column, held as it holds them, and in words."""
+"""Values of cells as people type them: checked against the type of a column, held
+as it holds them, and in words.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,11 @@ def number(value: float | dt.date | dt.timedelta) -> str:
 
     Durations have no comma, so that they can stand in a list.
 
-    >>> number(dt.timedelta(days=30)), number(dt.timedelta(days=1, hours=2)), number(dt.timedelta(minutes=-5))
+    >>> (
+    ...     number(dt.timedelta(days=30)),
+    ...     number(dt.timedelta(days=1, hours=2)),
+    ...     number(dt.timedelta(minutes=-5)),
+    ... )
     ('30 days', '1 day 2:00:00', '-0:05:00')
     """
     match value:
@@ -39,13 +45,20 @@ def number(value: float | dt.date | dt.timedelta) -> str:
 
 
 def label(value: object) -> str:
-    """A key or a cell as text for people: durations as `number` writes them, other values as Python does.
+    """A key or a cell as text for people: durations as `number` writes
+    them, other values as Python does.
 
     >>> label(None), label(True), label(dt.timedelta(days=2))
     ('null', 'True', '2 days')
     """
     value = plain(value)
-    return "null" if value is None else number(value) if isinstance(value, dt.timedelta) else str(value)
+    return (
+        "null"
+        if value is None
+        else number(value)
+        if isinstance(value, dt.timedelta)
+        else str(value)
+    )
 
 
 def on_its_day(value: object) -> str:
@@ -72,7 +85,8 @@ def listed(values: Sequence[object]) -> str:
 
 
 def in_order(values: Iterable[object]) -> list[object]:
-    """Listed values in a stable order. The values of a set are sorted, since its order differs between processes.
+    """Listed values in a stable order.
+    The values of a set are sorted, since its order differs between processes.
 
     >>> in_order({"b", "a"}), in_order(["b", "a"])
     (['a', 'b'], ['b', 'a'])
@@ -86,12 +100,16 @@ def in_order(values: Iterable[object]) -> list[object]:
 
 
 def check_text(text: str, what: str) -> None:
-    r"""Errors: InvalidArgument for half of a pair of surrogates, such as "\ud800", which no engine takes as a text."""
+    r"""Errors: InvalidArgument for half of a pair of surrogates, such as "\ud800",
+    which no engine takes as a text.
+    """
     try:
         text.encode()
     except UnicodeEncodeError as problem:
         half = text[problem.start]
-        raise InvalidArgument(f"{what}: {half!r} is half of a pair, and no letter of Unicode. Leave it out.") from None
+        raise InvalidArgument(
+            f"{what}: {half!r} is half of a pair, and no letter of Unicode. Leave it out."
+        ) from None
 
 
 def kind_of_scalar(value: object) -> str:
@@ -121,15 +139,19 @@ def kind_of_scalar(value: object) -> str:
         "When": " After dp.when(...) comes .then(...).",
         "Period": " Give its first day: period.start_time, or periods.to_timestamp() of an index.",
     }.get(type(value).__name__, "")
-    raise InvalidArgument(f"A plan holds numbers, strings, bools and dates, not {kind_of(value)}.{unfinished}")
+    raise InvalidArgument(
+        f"A plan holds numbers, strings, bools and dates, not {kind_of(value)}.{unfinished}"
+    )
 
 
 def check_years(value: dt.datetime, what: str) -> None:
-    """Refuse a time with a zone in the first or last year of Python, which another zone's clock may not have."""
+    """Refuse a time with a zone in the first or last year of Python, which
+    another zone's clock may not have.
+    """
     if value.tzinfo is not None and not 1 < value.year < 9999:
         raise WrongType(
-            f"{what}: a time with a zone must be in the years 2 to 9998, such as datetime.datetime(9998, 12, 31, "
-            "tzinfo=datetime.timezone.utc)."
+            f"{what}: a time with a zone must be in the years 2 to 9998, such as "
+            "datetime.datetime(9998, 12, 31, tzinfo=datetime.timezone.utc)."
         )
 
 
@@ -153,7 +175,8 @@ def plain(value: Any) -> Any:
 
 
 def real(value: object) -> int | float | None:
-    """A Python or numpy number as Python's int or float; None for anything else, and for True and False.
+    """A Python or numpy number as Python's int or float;
+    None for anything else, and for True and False.
 
     >>> real(np.float32(0.5)), real(np.int8(3)), real(True), real("3")
     (0.5, 3, None, None)
@@ -172,7 +195,9 @@ def alike(key: object, typed: object) -> bool:
 def check_no_times(values: Iterable[object], dtype: DType, what: str) -> None:
     """Refuse times beside a column of numbers. Errors: WrongType."""
     if any(isinstance(value, (dt.date, dt.timedelta)) for value in values):
-        raise WrongType(f"{what}: a column of type {show(dtype)} goes with numbers, not with times.")
+        raise WrongType(
+            f"{what}: a column of type {show(dtype)} goes with numbers, not with times."
+        )
 
 
 def is_finite(value: object) -> bool:
@@ -198,7 +223,8 @@ GIVE = {  # what to type for each family, in words
 
 
 def check_scalar(value: object, dtype: DType, what: str) -> Scalar | None:
-    """`value` as a plain Python value that a column of `dtype` can hold, or a typed error that names `what`.
+    """`value` as a plain Python value that a column of `dtype` can hold, or a
+    typed error that names `what`.
 
     Dates and midnights stand for each other: see `as_held`.
     """
@@ -215,13 +241,20 @@ def check_scalar(value: object, dtype: DType, what: str) -> Scalar | None:
         return value  # type: ignore[return-value]
     give = f" Give {GIVE[want]}." if want in GIVE else ""
     if want == Kind.STRING and have in (Kind.DATE, Kind.DATETIME):
-        give += " Times that are held as text become times by cast('x', 'date') or 'datetime', before it."
+        give += (
+            " Times that are held as text become times by cast('x', 'date') or 'datetime', before "
+            "it."
+        )
     article = "an" if have == Kind.INTEGER else "a"
-    raise WrongType(f"{what}: {article} {have} does not go with a column of type {show(dtype)}.{give}")
+    raise WrongType(
+        f"{what}: {article} {have} does not go with a column of type {show(dtype)}.{give}"
+    )
 
 
 def _other_zone(what: str, *, in_zone: bool) -> WrongType:
-    """The error for a time with a zone (`in_zone`) and a column without one, or the other way round."""
+    """The error for a time with a zone (`in_zone`) and a column
+    without one, or the other way round.
+    """
     zone = "" if in_zone else ", tzinfo=datetime.timezone.utc"
     return WrongType(
         f"{what}: a time must have a zone just where the column has one. Type it as "
@@ -233,12 +266,17 @@ _EPOCH = dt.date(1970, 1, 1)
 
 
 def ticks(value: object, dtype: DType, what: str) -> int:
-    """A date, time or duration as the whole number that a column of `dtype` holds for it, or a typed error.
+    """A date, time or duration as the whole number that a column of `dtype`
+    holds for it, or a typed error.
 
-    For a date these are days since 1970. For a time they are units of the type since 1970 (in UTC if the column has a
-    zone), for a duration units of the type. Dates and midnights stand for each other: see `as_held`.
+    For a date these are days since 1970. For a time they are units of the type since 1970 (in UTC
+    if the column has a zone), for a duration units of the type. Dates and midnights stand for each
+    other: see `as_held`.
 
-    >>> ticks(dt.date(1970, 1, 31), nw.Date(), "bounds"), ticks(dt.timedelta(seconds=2), nw.Duration("ms"), "bounds")
+    >>> (
+    ...     ticks(dt.date(1970, 1, 31), nw.Date(), "bounds"),
+    ...     ticks(dt.timedelta(seconds=2), nw.Duration("ms"), "bounds"),
+    ... )
     (30, 2000)
     """
     value, family = as_held(plain(value), dtype), kind(dtype)
@@ -254,14 +292,19 @@ def ticks(value: object, dtype: DType, what: str) -> int:
             needed = wanted.get(family, "a number")
             give = f" Give {GIVE[family]}." if family in GIVE else ""
             raise WrongType(
-                f"{what}: a column of type {show(dtype)} goes with {needed}, not with {kind_of(value)}.{give}"
+                f"{what}: a column of type {show(dtype)} goes with {needed}, not with "
+                f"{kind_of(value)}.{give}"
             )
     micro = since // dt.timedelta(microseconds=1)
     count, rest = divmod(micro * TICKS[time_unit(dtype)], 10**6)
     if rest:
-        raise WrongType(f"{what}: the time is finer than the column's type, {show(dtype)}. Give {GIVE[family]}.")
+        raise WrongType(
+            f"{what}: the time is finer than the column's type, {show(dtype)}. Give {GIVE[family]}."
+        )
     if not -(2**63) < count < 2**63 - 1:
-        raise WrongType(f"{what}: the time is outside of the column's type, {show(dtype)}. Give {GIVE[family]}.")
+        raise WrongType(
+            f"{what}: the time is outside of the column's type, {show(dtype)}. Give {GIVE[family]}."
+        )
     return count
 
 
@@ -271,7 +314,8 @@ def has_zone(value: object) -> bool:
 
 
 def as_held(value: object, dtype: DType) -> object:
-    """A date as its midnight for a column of times, a midnight as its date for one of dates; else the value itself.
+    """A date as its midnight for a column of times, a midnight as its date for one
+    of dates; else the value itself.
 
     >>> as_held(dt.date(2026, 1, 31), nw.Datetime()), as_held(dt.datetime(2026, 1, 31), nw.Date())
     (datetime.datetime(2026, 1, 31, 0, 0), datetime.date(2026, 1, 31))
@@ -299,7 +343,8 @@ def _since_epoch(value: dt.datetime, zone: str | None, what: str) -> dt.timedelt
 
 
 def moment(count: float, dtype: DType) -> dt.date | dt.timedelta | float:
-    """The date, time or duration of a number of ticks; the number itself if Python has no value for it.
+    """The date, time or duration of a number of ticks;
+    the number itself if Python has no value for it.
 
     Between two days it is a time.
     """
@@ -324,7 +369,9 @@ def check_choice(value: object, choices: tuple[str, ...], what: str, more: str =
     """
     if not isinstance(value, str) or value not in choices:
         text = f"{what}={value!r}" if isinstance(value, str) else what
-        raise InvalidArgument(f"{text}: choose {', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}{more}.")
+        raise InvalidArgument(
+            f"{text}: choose {', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}{more}."
+        )
 
 
 def counted(number: int, noun: str) -> str:

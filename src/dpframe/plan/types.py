@@ -35,12 +35,16 @@ class Kind(StrEnum):
         return self in (Kind.FLOAT, Kind.DECIMAL)
 
 
-TIMES = (Kind.DATE, Kind.DATETIME, Kind.DURATION)  # the families of types whose values are whole numbers of ticks
+# the families of types whose values are whole numbers of ticks
+TIMES = (Kind.DATE, Kind.DATETIME, Kind.DURATION)
 
 _NAMES: Mapping[str, DType] = {
     **{name.lower(): getattr(nw, name)() for name in ("Int8", "Int16", "Int32", "Int64")},
     **{name.lower(): getattr(nw, name)() for name in ("UInt8", "UInt16", "UInt32", "UInt64")},
-    **{name.lower(): getattr(nw, name)() for name in ("Float32", "Float64", "Boolean", "String", "Date")},
+    **{
+        name.lower(): getattr(nw, name)()
+        for name in ("Float32", "Float64", "Boolean", "String", "Date")
+    },
     "bool": nw.Boolean(),
     "int": nw.Int64(),
     "float": nw.Float64(),
@@ -67,12 +71,19 @@ def kind(dtype: DType) -> Kind:
         return Kind.DECIMAL
     if dtype in (nw.String, nw.Categorical, nw.Enum):
         return Kind.STRING
-    simple = {nw.Boolean: Kind.BOOLEAN, nw.Date: Kind.DATE, nw.Datetime: Kind.DATETIME, nw.Duration: Kind.DURATION}
+    simple = {
+        nw.Boolean: Kind.BOOLEAN,
+        nw.Date: Kind.DATE,
+        nw.Datetime: Kind.DATETIME,
+        nw.Duration: Kind.DURATION,
+    }
     return next((name for family, name in simple.items() if dtype == family), Kind.OTHER)
 
 
 class Unread(nw.Unknown):
-    """The type of a column that cannot be read; `what` says what it is, and what to type before it is protected."""
+    """The type of a column that cannot be read; `what` says what it is, and what
+    to type before it is protected.
+    """
 
     __slots__ = ("what",)
 
@@ -92,11 +103,14 @@ def show(dtype: DType) -> str:
 
 
 _DAY = 86_400_000_000  # microseconds
-TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # of a second, by the unit of a type of times
+# of a second, by the unit of a type of times
+TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def ticks_of_a_second(dtype: DType) -> int | None:
-    """Number of ticks of a type of times in a second; 0 for dates, and None for types that are no times."""
+    """Number of ticks of a type of times in a second;
+    0 for dates, and None for types that are no times.
+    """
     family = kind(dtype)
     if family not in TIMES:
         return None
@@ -124,7 +138,8 @@ def is_wide(dtype: object) -> bool:
 
 
 def mean_type(dtype: DType) -> tuple[DType | None, int]:
-    """The type of a mean of times, and how many of its ticks are one tick of the column; None for numbers.
+    """The type of a mean of times, and how many of its ticks are one tick
+    of the column; None for numbers.
 
     The mean of dates is a time, as in Polars.
 
@@ -140,7 +155,11 @@ def integer_range(dtype: object) -> tuple[int, int]:
     """Smallest and largest value of an integer type."""
     digits = "".join(c for c in str(dtype) if c.isdigit())
     bits = int(digits)
-    return (0, 2**bits - 1) if str(dtype).startswith("U") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    return (
+        (0, 2**bits - 1)
+        if str(dtype).startswith("U")
+        else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    )
 
 
 def as_dtype(value: object) -> DType:
@@ -156,15 +175,26 @@ def as_dtype(value: object) -> DType:
             return value
         case type() if issubclass(value, DType) and value is not nw.Enum:
             return value()
-    if type(value).__module__.startswith("polars") or str(getattr(value, "__module__", "")).startswith("polars"):
+    if type(value).__module__.startswith("polars") or str(
+        getattr(value, "__module__", "")
+    ).startswith("polars"):
         import polars as pl
 
-        if not isinstance(value, pl.DataType) and not (isinstance(value, type) and issubclass(value, pl.DataType)):
-            raise InvalidArgument(f"A type is pl.Int64 or 'int64', for example, not {kind_of(value)}.")
-        native = value() if isinstance(value, type) and value not in (pl.Enum, pl.List, pl.Array) else value
+        if not isinstance(value, pl.DataType) and not (
+            isinstance(value, type) and issubclass(value, pl.DataType)
+        ):
+            raise InvalidArgument(
+                f"A type is pl.Int64 or 'int64', for example, not {kind_of(value)}."
+            )
+        native = (
+            value()
+            if isinstance(value, type) and value not in (pl.Enum, pl.List, pl.Array)
+            else value
+        )
         return nw.from_native(pl.DataFrame(schema={"x": native})).schema["x"]
     match value:
-        case (str() as name) | object(name=str() as name) if name.lower() in _NAMES:  # numpy's types have names
+        # numpy's types have names
+        case (str() as name) | object(name=str() as name) if name.lower() in _NAMES:
             return _NAMES[name.lower()]
     raise InvalidArgument(f"A type is one of {', '.join(sorted(_NAMES))}, not {said(value)}.")
 
@@ -183,22 +213,28 @@ _MAY_CONVERT = {  # what Polars, SQL and Spark convert alike
 
 
 def cast_first(dtype: DType, name: str = "x") -> str:
-    """The end of a message about a column of texts where another type is needed; "" for other columns."""
+    """The end of a message about a column of texts where another type
+    is needed; "" for other columns.
+    """
     if kind(dtype) != Kind.STRING:
         return ""
     return (
-        f" Numbers and times that are held as text: cast({name!r}, 'float64'), 'date' or 'datetime', before it. A "
-        "pandas column of other Python objects is read as text too: give it its type before the table is protected, as "
-        f"in astype({{{name!r}: 'float64'}}), or 'boolean' for True and False."
+        f" Numbers and times that are held as text: cast({name!r}, 'float64'), 'date' or "
+        "'datetime', before it. A pandas column of other Python objects is read as text too: give "
+        f"it its type before the table is protected, as in astype({{{name!r}: 'float64'}}), or "
+        "'boolean' for True and False."
     )
 
 
 def check_cast(source: DType, target: DType, what: str) -> None:
-    """Refuse a conversion whose result differs between engines, or that is impossible row by row. Errors: WrongType."""
+    """Refuse a conversion whose result differs between engines, or that is impossible row by row.
+    Errors: WrongType.
+    """
     if kind(target) not in _MAY_CONVERT.get(kind(source), set()):
         cast = cast_to(source, *sorted(_MAY_CONVERT.get(kind(source), {kind(target)})))
         raise WrongType(
-            f"{what}: {show(source)} does not convert to {show(target)} in the same way on every engine.{cast}"
+            f"{what}: {show(source)} does not convert to {show(target)} in the same way on every "
+            f"engine.{cast}"
         )
 
 
@@ -207,9 +243,14 @@ _CAST = {"integer": "int64", "float": "float64"}  # what to type for a kind that
 
 def cast_to(source: DType, *kinds: str) -> str:
     """A line to type where a column of one of some kinds is needed, as the end of a message."""
-    typed = [repr(_CAST.get(name, name)) for name in kinds if name in _MAY_CONVERT.get(kind(source), set())]
+    typed = [
+        repr(_CAST.get(name, name))
+        for name in kinds
+        if name in _MAY_CONVERT.get(kind(source), set())
+    ]
     if typed:
         others = f", or to {' or '.join(typed[1:])}" if typed[1:] else ""
         return f" Cast it, as in dp.col('x').cast({typed[0]}){others}."
-    told = isinstance(source, nw.Unknown) and type(source) is not nw.Unknown  # a type that says itself what to do
+    # a type that says itself what to do
+    told = isinstance(source, nw.Unknown) and type(source) is not nw.Unknown
     return "" if told else f" Make it {' or '.join(kinds)} before dp.protect(...)."

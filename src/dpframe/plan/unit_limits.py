@@ -1,4 +1,6 @@
-"""Limits on one unit's rows and groups, as an aggregate meets them; or the error that names a missing limit."""
+"""Limits on one unit's rows and groups, as an aggregate meets them;
+or the error that names a missing limit.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ class UnitLimits:
     max_rows: int | None
     verb: str
     what: str  # the aggregate, for messages
-    one_each: bool = False  # one unit has at most one row in a group, so a count of rows is a count of units
+    # one unit has at most one row in a group, so a count of rows is a count of units
+    one_each: bool = False
     choosable: bool = True  # dp.Auto() may choose limits here
     ci: float | None = None  # the confidence of quantiles' intervals, which are paid for
 
@@ -36,12 +39,17 @@ class UnitLimits:
         if self.max_rows is None and self.max_rows_per_group is None:
             unit = unit_in_quotes(self.table)
             where = f" by {_in_quotes(self.grouped_by)}" if self.grouped_by else ""
-            line = f"max_groups={groups}, max_rows_per_group=2" if self.grouped_by else "max_rows=20"
+            line = (
+                f"max_groups={groups}, max_rows_per_group=2" if self.grouped_by else "max_rows=20"
+            )
             raise UnboundedContribution(
                 f"{self.what}{where}: one {unit} may have any number of "
-                f"rows{' in a group' if self.grouped_by else ''}, so no finite noise hides it. {self._advice(line)}"
+                f"rows{' in a group' if self.grouped_by else ''}, so no finite noise hides it. "
+                f"{self._advice(line)}"
             )
-        rows = self.max_rows if self.max_rows is not None else groups * (self.max_rows_per_group or 0)
+        rows = (
+            self.max_rows if self.max_rows is not None else groups * (self.max_rows_per_group or 0)
+        )
         per_group = self.max_rows_per_group if self.max_rows_per_group is not None else rows
         return Contribution(groups, per_group, rows)
 
@@ -51,20 +59,30 @@ class UnitLimits:
         if self.max_groups is None:
             limits = f"max_groups=3, max_rows_per_group={self.max_rows_per_group or 2}"
             raise UnboundedContribution(
-                f"{self.what} by {_in_quotes(self.grouped_by)}: one {unit_in_quotes(self.table)} may appear in any "
-                f"number of groups, so no finite noise hides it. {self._advice(limits)}"
+                f"{self.what} by {_in_quotes(self.grouped_by)}: one {unit_in_quotes(self.table)} "
+                "may appear in any number of groups, so no finite noise hides it. "
+                f"{self._advice(limits)}"
             )
         return self.max_groups
 
     def _advice(self, limits: str) -> str:
         one = "; max_rows=1 if each has one row" if limits.startswith("max_rows") else ""
-        choice = "; or have it chosen privately inside the release: limits=dp.Auto()" if self.choosable else ""
+        choice = (
+            "; or have it chosen privately inside the release: limits=dp.Auto()"
+            if self.choosable
+            else ""
+        )
         once = f"; or once for all questions: dp.protect(..., {limits})"
-        return f"Say how many: {self.verb.replace('{limit}', limits)}{one}{once}{choice}.{self.table.undeclared}"
+        return (
+            "Say how many: "
+            f"{self.verb.replace('{limit}', limits)}{one}{once}{choice}.{self.table.undeclared}"
+        )
 
     @property
     def weighted(self) -> bool:
-        """Whether an identifier column enforces the limits: rows then have weights, and totals carry fraction bits."""
+        """Whether an identifier column enforces the limits:
+        rows then have weights, and totals carry fraction bits.
+        """
         return bool(self.table.unit)
 
     @property

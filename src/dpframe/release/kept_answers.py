@@ -16,7 +16,9 @@ from dpframe.release.shown import Exports, Release, Report, completed
 from dpframe.release.stored import unpacked
 from dpframe.usage import body_of, nearest
 
-_MARGINS = (("every column", "shown where the question is released again under this name, for free"),)
+_MARGINS = (
+    ("every column", "shown where the question is released again under this name, for free"),
+)
 
 
 class Correction(NamedTuple):
@@ -32,8 +34,9 @@ def read_correction(name: str | None, supersedes: object, because: object) -> Co
         return None
     if not is_text(supersedes) or not is_text(because) or name is None or name == supersedes:
         raise InvalidArgument(
-            "A correction has a name of its own, the name that it takes the place of, and the reason: "
-            "release(..., name='visits v2', supersedes='visits v1', because='the first file lacked a day')."
+            "A correction has a name of its own, the name that it takes the place of, and the "
+            "reason: release(..., name='visits v2', supersedes='visits v1', because='the first "
+            "file lacked a day')."
         )
     return Correction(str(supersedes), str(because))
 
@@ -41,24 +44,37 @@ def read_correction(name: str | None, supersedes: object, because: object) -> Co
 def described_correction(
     plan: FieldDict | None, corrects: Correction | None, name: str | None, account: Any
 ) -> FieldDict | None:
-    """The description of a release, with what it corrects. Errors: InvalidArgument if there is no such release."""
+    """The description of a release, with what it corrects.
+    Errors: InvalidArgument if there is no such release.
+    """
     if plan is None or corrects is None:
         return plan
-    if not hasattr(account, "history") or corrects.name not in {line.name for line in account.history()}:
+    if not hasattr(account, "history") or corrects.name not in {
+        line.name for line in account.history()
+    }:
         raise InvalidArgument(
-            f"supersedes={corrects.name!r}: nothing was released under this name from this budget, so there is nothing "
-            f"to correct by {name!r}. Nothing was spent."
+            f"supersedes={corrects.name!r}: nothing was released under this name from this budget, "
+            f"so there is nothing to correct by {name!r}. Nothing was spent."
         )
-    return {**plan, "supersedes": {"": f"{corrects.name!r}, because {corrects.because}", **corrects._asdict()}}
+    return {
+        **plan,
+        "supersedes": {"": f"{corrects.name!r}, because {corrects.because}", **corrects._asdict()},
+    }
 
 
 def said_of(corrects: Correction | None) -> dict[str, str]:
     """Words of a privacy statement about a correction."""
-    return {} if corrects is None else {"corrects": f"Takes the place of {corrects.name!r}: {corrects.because}"}
+    return (
+        {}
+        if corrects is None
+        else {"corrects": f"Takes the place of {corrects.name!r}: {corrects.because}"}
+    )
 
 
 class Shown(TypedDict, total=False):
-    """The form in which a stored table is shown: rows of missing columns, see `Release.fill`, and decimals in files."""
+    """The form in which a stored table is shown: rows of missing columns, see
+    `Release.fill`, and decimals in files.
+    """
 
     missing: Mapping[str, Sequence[int]]
     decimals: Mapping[str, int]
@@ -67,8 +83,8 @@ class Shown(TypedDict, total=False):
 def shown_of(release: object) -> Shown:
     """The form that is kept with an answer; {} for kinds that hide no number.
 
-    Who reads it by name alone has neither the question nor the noise that this follows from. It follows from released
-    numbers, so keeping it tells nothing more.
+    Who reads it by name alone has neither the question nor the noise that this follows from. It
+    follows from released numbers, so keeping it tells nothing more.
     """
     if not isinstance(release, Release):
         return {}
@@ -81,15 +97,28 @@ class KeptAnswer(Exports):
     """A stored answer: its table, the time at which it was stored, and its privacy statement."""
 
     def __init__(
-        self, name: str, long: pl.DataFrame, stored: Stored, cost: Loss, statement: Fields, shown: Shown, question: int
+        self,
+        name: str,
+        long: pl.DataFrame,
+        stored: Stored,
+        cost: Loss,
+        statement: Fields,
+        shown: Shown,
+        question: int,
     ) -> None:
         self.name, self.when, self.cost = name, stored.when, cost
         self._filed, self._question = stored.statement.get("certificate"), question
-        self._long, self._statement, self._shown = _without(long, shown.get("missing", {})), statement, shown
+        self._long, self._statement, self._shown = (
+            _without(long, shown.get("missing", {})),
+            statement,
+            shown,
+        )
 
     @property
     def table(self) -> pl.DataFrame:
-        """The released table, with a row for each group; numbers that noise hides are missing, see `Release.fill`."""
+        """The released table, with a row for each group;
+        numbers that noise hides are missing, see `Release.fill`.
+        """
         return self._long
 
     def _in_kind(self, kind: Kind) -> Any:
@@ -108,25 +137,40 @@ class KeptAnswer(Exports):
         return self._filed is not None
 
     def certificate(self) -> FieldDict:
-        """Everything that the privacy claim rests on: see `Release.certificate`. Errors: UnsupportedOperation."""
+        """Everything that the privacy claim rests on: see `Release.certificate`.
+        Errors: UnsupportedOperation.
+        """
         if self._filed is None:
-            raise UnsupportedOperation("certificate(): this release was stored by a version that wrote none.")
+            raise UnsupportedOperation(
+                "certificate(): this release was stored by a version that wrote none."
+            )
         said = {**self._statement, "post_processing": []}
-        return completed(self.to_csv(), self._filed, said, drawn=said["drawn"], question=self._question)
+        return completed(
+            self.to_csv(), self._filed, said, drawn=said["drawn"], question=self._question
+        )
 
     def _advice(self, name: str) -> str:
         if not name.startswith("_") and hasattr(Release, name):
-            return f" It needs the question: ask it again, release(..., name={self.name!r}), which is free."
+            return (
+                f" It needs the question: ask it again, release(..., name={self.name!r}), which is "
+                "free."
+            )
         return super()._advice(name)
 
     @property
     def _words(self) -> str:
-        return f"{self._long}\n\n{self.name!r}, stored {self.when:%Y-%m-%d %H:%M} UTC at {self.cost}."
+        return (
+            f"{self._long}\n\n{self.name!r}, stored {self.when:%Y-%m-%d %H:%M} UTC at {self.cost}."
+        )
 
     @property
     def _notes(self) -> Sequence[str]:
         """Notes of a test, a correction or a later release about it."""
-        return [self._statement[key] for key in ("test", "corrects", "superseded") if key in self._statement]
+        return [
+            self._statement[key]
+            for key in ("test", "corrects", "superseded")
+            if key in self._statement
+        ]
 
 
 @body_of(Budget.answer)
@@ -142,16 +186,19 @@ def answer(budget: Budget, name: object) -> Any:
         )
     if "releases" not in kept.statement:
         raise UnsupportedOperation(
-            f"budget.answer({name!r}): this is a part of a larger answer. Reopen its series, budget.series('...'), or "
-            "ask again under its name, which is free."
+            f"budget.answer({name!r}): this is a part of a larger answer. Reopen its series, "
+            "budget.series('...'), or ask again under its name, which is free."
         )
     later = [line.name for line in budget.history() if line.supersedes == name]
     note = {"superseded": f"{later[-1]!r} has taken the place of this release."} if later else {}
     statements = kept.statement["releases"]
-    shown: Sequence[Shown] = kept.statement.get("shown", [{}] * len(statements))  # earlier versions kept none
+    # earlier versions kept none
+    shown: Sequence[Shown] = kept.statement.get("shown", [{}] * len(statements))
     answers = [
         KeptAnswer(str(name), one.long, kept, receipt.loss, {**statement, **note}, how, question)
-        for question, (one, statement, how) in enumerate(zip(unpacked(kept.data), statements, shown, strict=True))
+        for question, (one, statement, how) in enumerate(
+            zip(unpacked(kept.data), statements, shown, strict=True)
+        )
     ]
     return answers[0] if len(answers) == 1 else answers
 
@@ -160,5 +207,6 @@ def _without(long: pl.DataFrame, missing: Mapping[str, Sequence[int]]) -> pl.Dat
     """A stored table without the numbers that noise hides."""
     row = pl.int_range(pl.len())
     return long.with_columns(
-        pl.when(~row.is_in(list(rows))).then(pl.col(name)).alias(name) for name, rows in missing.items()
+        pl.when(~row.is_in(list(rows))).then(pl.col(name)).alias(name)
+        for name, rows in missing.items()
     )

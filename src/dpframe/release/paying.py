@@ -44,7 +44,8 @@ T = TypeVar("T")
 Account = Budget | PartBudget | Allowance  # what a release is paid from
 
 
-CAPPED = ("spender", "day", "week", "month")  # caps of a policy file that a budget holds, beside that of one release
+# caps of a policy file that a budget holds, beside that of one release
+CAPPED = ("spender", "day", "week", "month")
 
 
 class Naming(TypedDict, total=False):
@@ -66,7 +67,9 @@ def read_pending(on_pending: object) -> Naming:
 
 
 def charged(account: Account, loss: Loss, subject: str, query: str, **options: Any) -> Receipt:
-    """Charge a release as `Budget.charge` does, and tell of it if that is refused. Errors: those of the account."""
+    """Charge a release as `Budget.charge` does, and tell of it if that is refused.
+    Errors: those of the account.
+    """
     try:
         return patient(account.charge)(loss, subject, query, **options)
     except InvalidArgument:  # a call that nobody can mean, with a name that may be anything
@@ -77,11 +80,15 @@ def charged(account: Account, loss: Loss, subject: str, query: str, **options: A
 
 
 def spent_by(account: Any, spender: str | None, purpose: str | None = None) -> Any:
-    """An account, as it is spent by a spender and for a purpose, if there are. Errors: InvalidArgument for others'."""
+    """An account, as it is spent by a spender and for a purpose, if there are.
+    Errors: InvalidArgument for others'.
+    """
     if spender is None and purpose is None:
         return account
     if not hasattr(account, "for_spender"):
-        raise InvalidArgument("spender= and purpose= are for a budget of dpframe: dp.Budget(...), or one in a ledger.")
+        raise InvalidArgument(
+            "spender= and purpose= are for a budget of dpframe: dp.Budget(...), or one in a ledger."
+        )
     return account.for_spender(spender, purpose)
 
 
@@ -98,8 +105,8 @@ def subject_of(question: Question) -> str:
 def under_policy(questions: Iterable[Question], account: Account, cost: Loss) -> FieldDict:
     """Fields of a charge about the policy files of its questions, after their caps were held.
 
-    Output: {"policies": [{"file": ..., "sha256": ...}, ...]}, in which the hashes of files of keys and the caps that
-            the budget holds follow; empty without a policy
+    Output: {"policies": [{"file": ..., "sha256": ...}, ...]}, in which the hashes of files of keys
+            and the caps that the budget holds follow; empty without a policy
     Errors: PolicyExceeded for a price above the cap of one release
     """
     locks: list[Lock] = []
@@ -112,7 +119,11 @@ def under_policy(questions: Iterable[Question], account: Account, cost: Loss) ->
         caps, keys = handed_caps(account, lock), {**lock.files}
         said = {"keys": keys, "caps": caps}
         files.append(
-            {"file": lock.file, "sha256": lock.sha256, **{name: value for name, value in said.items() if value}}
+            {
+                "file": lock.file,
+                "sha256": lock.sha256,
+                **{name: value for name, value in said.items() if value},
+            }
         )
     return {"policies": files} if files else {}
 
@@ -127,14 +138,16 @@ def handed_caps(account: Account, lock: Lock) -> FieldDict:
     caps = {name: lock.caps[name]._asdict() for name in CAPPED if name in lock.caps}
     if caps and account.terms is Terms.RHO:
         raise UnsupportedOperation(
-            f"{lock.file}: [caps] of {', '.join(caps)} are in ε, and this budget counts in ρ. Nothing was spent. Pay "
-            "from a budget in ε: dp.Budget(epsilon=1.0, delta=1e-6)."
+            f"{lock.file}: [caps] of {', '.join(caps)} are in ε, and this budget counts in ρ. "
+            "Nothing was spent. Pay from a budget in ε: dp.Budget(epsilon=1.0, delta=1e-6)."
         )
     return caps
 
 
 def _check_release(cost: Loss, lock: Lock) -> None:
-    """Refuse a release that costs more than a policy file allows for one. Errors: PolicyExceeded."""
+    """Refuse a release that costs more than a policy file allows for one.
+    Errors: PolicyExceeded.
+    """
     cap = lock.caps["release"]
     most = Loss.limit(read_epsilon(cap.epsilon), read_delta(cap.delta))
     priced, words = cost, str(cost)
@@ -142,38 +155,49 @@ def _check_release(cost: Loss, lock: Lock) -> None:
         left = float(most.exact_delta - cost.exact_delta)
         if left <= 0:
             raise PolicyExceeded(
-                f"This release costs {cost}. {lock.file} allows {most} for one release, and ρ has an ε only at a δ. "
-                "Nothing was spent. Pay from a budget in ε: dp.Budget(epsilon=1.0, delta=1e-6)."
+                f"This release costs {cost}. {lock.file} allows {most} for one release, and ρ has "
+                "an ε only at a δ. Nothing was spent. Pay from a budget in ε: "
+                "dp.Budget(epsilon=1.0, delta=1e-6)."
             )
         epsilon = zcdp_to_epsilon(float(cost.rho or 0.0), left)
         priced = Loss.charged(Fraction(epsilon), cost.exact_delta)
         words = f"{cost}, which is ε = {epsilon:.6g} at δ = {left:.3g}"
     if not priced <= most:
         raise PolicyExceeded(
-            f"This release costs {words}. {lock.file} allows {most} for one release. Nothing was spent. Type a lower "
-            "price, or ask for less in one release."
+            f"This release costs {words}. {lock.file} allows {most} for one release. Nothing was "
+            "spent. Type a lower price, or ask for less in one release."
         )
 
 
 def described_origin(question: Question) -> FieldDict:
     """Public origin of the rows, for the name of a release; empty where it is not known."""
-    origins = [engine.origin_of(source.origin, source.data.files) for source in sources_of(question.step)]
+    origins = [
+        engine.origin_of(source.origin, source.data.files) for source in sources_of(question.step)
+    ]
     named = [origin for origin in origins if origin is not None]
     return {"data": named} if named else {}
 
 
 def ran_by(questions: Iterable[Question]) -> FieldDict:
     """Who runs a release, and the public origins of its rows, for the manifest."""
-    origins = [origin for question in questions for origin in described_origin(question).get("data", ())]
-    return {"by": user_name(), "data": list({canonical(origin): origin for origin in origins}.values())}
+    origins = [
+        origin for question in questions for origin in described_origin(question).get("data", ())
+    ]
+    return {
+        "by": user_name(),
+        "data": list({canonical(origin): origin for origin in origins}.values()),
+    }
 
 
-def told(account: Account, receipt: Receipt, name: str | None, questions: Iterable[Question] = ()) -> dict[str, str]:
+def told(
+    account: Account, receipt: Receipt, name: str | None, questions: Iterable[Question] = ()
+) -> dict[str, str]:
     """Note, also logged, about an answer that came from the store.
 
     Input:  questions: what was asked now
-    Warns:  StoredAnswerWarning where nothing says that the rows are those of the stored answer. Only what was typed
-            decides: the name, and whether `data=` or files say which rows a table has
+    Warns:  StoredAnswerWarning where nothing says that the rows are those of the stored answer.
+            Only what was typed decides: the name, and whether `data=` or files say which rows a
+            table has
     """
     if receipt.stored is None:
         return {}
@@ -185,17 +209,18 @@ def told(account: Account, receipt: Receipt, name: str | None, questions: Iterab
         for source in sources_of(question.step)
     ):
         warn(
-            f"release(name={name!r}): this is a stored answer, and no row was read. If the rows are others by now, it "
-            "is not about them: release(..., refresh=True) pays for a new answer. Say which rows a table has, "
-            "dp.protect(..., data='2026-01'), and a name of other rows is refused.",
+            f"release(name={name!r}): this is a stored answer, and no row was read. If the rows "
+            "are others by now, it is not about them: release(..., refresh=True) pays for a new "
+            "answer. Say which rows a table has, dp.protect(..., data='2026-01'), and a name of "
+            "other rows is refused.",
             StoredAnswerWarning,
         )
     return {"stored": words}
 
 
 _UNRECORDED = (
-    "It was charged before that, and its answer is lost. When the ledger can be written again, on_pending='wait' or "
-    "'retry' pays again for a release with a name."
+    "It was charged before that, and its answer is lost. When the ledger can be written again, "
+    "on_pending='wait' or 'retry' pays again for a release with a name."
 )
 
 
@@ -209,19 +234,21 @@ def recorded(
     """Read the rows of questions, draw noise for a charge, and store the answer with it.
 
     Input:  answer: reads rows; gives the answer, and its table and statement as they are stored
-    Errors: LedgerError if the answer or the failure cannot be recorded, which says that it was charged; else the error
-            of `answer`, which is recorded with the charge before anybody sees it, with a constant message unless it is
-            one of dpframe's own
+    Errors: LedgerError if the answer or the failure cannot be recorded, which says that it was
+            charged; else the error of `answer`, which is recorded with the charge before anybody
+            sees it, with a constant message unless it is one of dpframe's own
 
-    What `answer` does besides reading rows, such as a certificate, cannot fail without this record either.
-    Files that were written meanwhile are an error too, see `engine.check_files`, which is also called before the
-    charge. It is raised whether the rows were read or not: else its words would tell that no cell failed.
+    What `answer` does besides reading rows, such as a certificate, cannot fail without this record
+    either. Files that were written meanwhile are an error too, see `engine.check_files`, which is
+    also called before the charge. It is raised whether the rows were read or not: else its words
+    would tell that no cell failed.
 
-    The user's own steps before `protect` (a strict cast, a query) may raise on a cell, and running out of memory may
-    depend on the rows. If the failure cannot be recorded, the ledger's error is raised in place of the first one. An
-    answer that cannot be stored raises that error too, so nobody sees which of the two happened. An interrupt (Ctrl-C)
-    or an exit is no failure: a person caused it, not a cell. The charge stays pending, as when the process is killed.
-    The table is private, so a failure to store it reveals nothing.
+    The user's own steps before `protect` (a strict cast, a query) may raise on a cell, and running
+    out of memory may depend on the rows. If the failure cannot be recorded, the ledger's error is
+    raised in place of the first one. An answer that cannot be stored raises that error too, so
+    nobody sees which of the two happened. An interrupt (Ctrl-C) or an exit is no failure: a person
+    caused it, not a cell. The charge stays pending, as when the process is killed. The table is
+    private, so a failure to store it reveals nothing.
     """
     words = "measured again, which costs" if receipt.again else "charged"
     announce("charged", account, receipt, name, f"{words} {receipt.loss}")

@@ -1,8 +1,8 @@
 """The release: the only place where plan, engine, noise and budget meet.
 
-A release has five steps. The query is validated on a table without rows. The price is charged. Rows are read, noise is
-drawn, and the table is made. The table is stored with its charge. Then it is returned. A refusal spends nothing. A
-failure after the charge loses budget, never privacy.
+A release has five steps. The query is validated on a table without rows. The price is charged. Rows
+are read, noise is drawn, and the table is made. The table is stored with its charge. Then it is
+returned. A refusal spends nothing. A failure after the charge loses budget, never privacy.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ from dpframe.usage import warn
 
 PricedQuestion = tuple[Question, NoisePlan]
 _SCALED = (
-    "Multiplied by {}: {}. By these histograms, that is the ratio of all rows to the rows that count under these "
-    "limits. It is one factor for all groups, so groups whose people have few rows come out too large. Margins of "
-    "error are multiplied too; they do not include the error of the factor. "
-    "dp.Auto(scaled=False) leaves numbers as they are."
+    "Multiplied by {}: {}. By these histograms, that is the ratio of all rows to the rows that "
+    "count under these limits. It is one factor for all groups, so groups whose people have few "
+    "rows come out too large. Margins of error are multiplied too; they do not include the error "
+    "of the factor. dp.Auto(scaled=False) leaves numbers as they are."
 )
 
 
@@ -80,8 +80,8 @@ def release(
     """Validate, charge, read, draw, store and lay out; or return the stored answer of the name.
 
     Output: a Release; of marginals, a MarginalsRelease; of a hierarchy, a HierarchyRelease
-    Bound:  the table is a function of the noisy totals and choices alone (`drawn_table`). Their loss is the charge. A
-            stored answer is post-processing
+    Bound:  the table is a function of the noisy totals and choices alone (`drawn_table`). Their
+            loss is the charge. A stored answer is post-processing
     Errors: every DpFrameError that concerns a price or a budget, before anything is read
     """
     price, plan = bought(question, price)
@@ -91,7 +91,9 @@ def release(
 
 
 def bought(question: Question, price: Price) -> tuple[Price, NoisePlan]:
-    """The noise that a price buys, and the price. What has no plan in μ² is paid in the ε that has this μ²."""
+    """The noise that a price buys, and the price.
+    What has no plan in μ² is paid in the ε that has this μ².
+    """
     plan = answer_kind(question).noise(question, price)
     if isinstance(price, GaussianPrice) and (question.undecided or plan.mu_squared is None):
         return price.pure, answer_kind(question).noise(question, price.pure)
@@ -99,7 +101,9 @@ def bought(question: Question, price: Price) -> tuple[Price, NoisePlan]:
 
 
 def _normal(questions: Sequence[PricedQuestion]) -> Normal | None:
-    """Facts of questions besides their price; None if one is made of parts that depend on earlier answers."""
+    """Facts of questions besides their price; None if one is made of parts
+    that depend on earlier answers.
+    """
     squares = [None if question.undecided else plan.mu_squared for question, plan in questions]
     if None in squares:
         return None
@@ -108,15 +112,21 @@ def _normal(questions: Sequence[PricedQuestion]) -> Normal | None:
 
 
 def _validated(questions: Sequence[Question], *, batch: bool) -> str:
-    """The unit that valid questions are about. Errors: BudgetMismatch for several; those of the questions."""
+    """The unit that valid questions are about.
+    Errors: BudgetMismatch for several; those of the questions.
+    """
     for question in questions:
         if batch and question.undecided:
-            raise UnsupportedOperation("A batch is priced before any of it runs; release what has dp.Auto() by itself.")
+            raise UnsupportedOperation(
+                "A batch is priced before any of it runs; release what has dp.Auto() by itself."
+            )
         engine.check_unchanged(question.step)
         answer_kind(question).validate(question)
     subjects = {subject_of(question) for question in questions}
     if len(subjects) != 1:
-        raise BudgetMismatch(f"One release is about one unit; these are about {' and '.join(sorted(subjects))}.")
+        raise BudgetMismatch(
+            f"One release is about one unit; these are about {' and '.join(sorted(subjects))}."
+        )
     return subjects.pop()
 
 
@@ -132,10 +142,11 @@ def settled(
 ) -> list[Any]:
     """Charge several questions once, together, and answer them.
 
-    Input:  questions with their noise; the account; the cost of all together; the price, for the description under the
-            name; batch: whether the questions were fixed together; corrects: the release that this one takes the place
-            of; naming as in `Budget.charge`
-    Errors: BudgetMismatch for questions about different units; those of the account; EngineError after the charge
+    Input:  questions with their noise; the account; the cost of all together; the price, for the
+            description under the name; batch: whether the questions were fixed together; corrects:
+            the release that this one takes the place of; naming as in `Budget.charge`
+    Errors: BudgetMismatch for questions about different units; those of the account; EngineError
+            after the charge
     """
     subject = _validated([question for question, _ in questions], batch=batch)
     words = "; ".join(asked(question) for question, _ in questions)
@@ -143,26 +154,42 @@ def settled(
     name = naming.get("name")
     plan = _description(questions, price) if name is not None else None
     plan = described_correction(plan, corrects, name, account)
-    events = [event for question, noisy in questions for event in ([UNNAMED] if question.undecided else noisy.events)]
+    events = [
+        event
+        for question, noisy in questions
+        for event in ([UNNAMED] if question.undecided else noisy.events)
+    ]
     options: FieldDict = {**naming, "plan": plan, "batch": batch, "events": events}
     options |= under_policy((question for question, _ in questions), account, cost)
     options |= {"normal": _normal(questions)} if account.terms is Terms.EITHER else {}
     normal = options.get("normal")
-    certificate = None if any(question.undecided for question, _ in questions) else certified(questions, cost, normal)
+    certificate = (
+        None
+        if any(question.undecided for question, _ in questions)
+        else certified(questions, cost, normal)
+    )
     receipt = charged(account, cost, subject, query, **options)
     if receipt.stored is None:
         asked_for = [question for question, _ in questions]
         read = partial(_answer_all, questions, account, receipt, price, name, corrects)
 
-        def stated() -> tuple[tuple[list[PricedQuestion], list[Answer], list[Derivation]], bytes, FieldDict]:
+        def stated() -> tuple[
+            tuple[list[PricedQuestion], list[Answer], list[Derivation]], bytes, FieldDict
+        ]:
             pairs, answers, reasons, statements, seen = read()
             data = packed(answers)
             entry = charged_facts(receipt, account.accountant, name, data)
             claimed = certificate or certified(pairs, cost, normal, seen.reads)
-            facts = {"releases": statements, "certificate": {**claimed, **entry}, "run": ran_by(asked_for)}
+            facts = {
+                "releases": statements,
+                "certificate": {**claimed, **entry},
+                "run": ran_by(asked_for),
+            }
             if name is not None:
                 made = zip(pairs, reasons, answers, statements, strict=True)
-                facts["shown"] = [shown_of(_release(*one[:3], receipt, one[3], Filed())) for one in made]
+                facts["shown"] = [
+                    shown_of(_release(*one[:3], receipt, one[3], Filed())) for one in made
+                ]
             return (pairs, answers, reasons), data, facts
 
         (questions, answers, reasons), record = recorded(account, receipt, name, asked_for, stated)
@@ -182,7 +209,9 @@ def settled(
     ]
 
 
-def _as_chosen(questions: Sequence[PricedQuestion], stored: Fields, price: Price) -> list[PricedQuestion]:
+def _as_chosen(
+    questions: Sequence[PricedQuestion], stored: Fields, price: Price
+) -> list[PricedQuestion]:
     """The questions with the limits and bounds that `dp.Auto` chose for a stored answer."""
     choices = [entry.get("chosen") for entry in stored["releases"]]
     return [
@@ -204,7 +233,8 @@ def _answer_all(
     name: str | None,
     corrects: Correction | None,
 ) -> tuple[list[PricedQuestion], list[Answer], list[Derivation], list[FieldDict], Seen]:
-    """The questions with chosen limits and bounds, answers, derivations, statements, and what choices read.
+    """The questions with chosen limits and bounds, answers, derivations,
+    statements, and what choices read.
 
     Rows are read here.
     """
@@ -213,14 +243,27 @@ def _answer_all(
     reasons = [derivation(question) for (question, _), _, _ in results]
     about = {"name": name, "drawn": dt.datetime.now(dt.UTC).isoformat(), "batch": len(questions)}
     statements = [
-        {**_statement(pair, why, account, receipt, about), **_covered(pair[0]), **choice, **said_of(corrects)}
+        {
+            **_statement(pair, why, account, receipt, about),
+            **_covered(pair[0]),
+            **choice,
+            **said_of(corrects),
+        }
         for (pair, _, choice), why in zip(results, reasons, strict=True)
     ]
-    return [pair for pair, _, _ in results], [answer for _, answer, _ in results], reasons, statements, seen
+    return (
+        [pair for pair, _, _ in results],
+        [answer for _, answer, _ in results],
+        reasons,
+        statements,
+        seen,
+    )
 
 
 def _description(questions: Sequence[PricedQuestion], price: Price) -> FieldDict:
-    """The description under a name: every question, its noise, its price and where its rows are from; no data."""
+    """The description under a name: every question, its noise, its price and
+    where its rows are from; no data.
+    """
     plans = [
         {**described(question), **described_price(noisy, price), **described_origin(question)}
         for question, noisy in questions
@@ -228,8 +271,12 @@ def _description(questions: Sequence[PricedQuestion], price: Price) -> FieldDict
     return plans[0] if len(plans) == 1 else {"batch": plans}
 
 
-def _read_whole(pair: PricedQuestion, price: Price, seen: Seen) -> tuple[PricedQuestion, Answer, FieldDict]:
-    """A question with its answer, of which it may show the largest groups alone, and the choices of dp.Auto."""
+def _read_whole(
+    pair: PricedQuestion, price: Price, seen: Seen
+) -> tuple[PricedQuestion, Answer, FieldDict]:
+    """A question with its answer, of which it may show the largest groups
+    alone, and the choices of dp.Auto.
+    """
     (question, plan), answer, said = _read(pair, price, seen)
     if question.layout.largest is None:
         return (question, plan), answer, said
@@ -237,8 +284,12 @@ def _read_whole(pair: PricedQuestion, price: Price, seen: Seen) -> tuple[PricedQ
     return (question, plan), kept, {**said, "found": found_words(question, answer.long)}
 
 
-def _read(pair: PricedQuestion, price: Price, seen: Seen) -> tuple[PricedQuestion, Answer, FieldDict]:
-    """A question with its answer. For dp.Auto, limits and bounds are chosen here, for a part of the price."""
+def _read(
+    pair: PricedQuestion, price: Price, seen: Seen
+) -> tuple[PricedQuestion, Answer, FieldDict]:
+    """A question with its answer.
+    For dp.Auto, limits and bounds are chosen here, for a part of the price.
+    """
     question, plan = pair
     if not question.undecided:
         return pair, _answer(question, plan), {}
@@ -250,7 +301,9 @@ def _read(pair: PricedQuestion, price: Price, seen: Seen) -> tuple[PricedQuestio
         if factor > 1:
             names = ", ".join(output.name for output in result.outputs if is_scaled(output))
             choice["reason"] = [*choice["reason"], _SCALED.format(f"{factor:g}", names)]
-    columns, lines = left_out(result, plan, seen, answer.long, answer.parts, choice.get("scaled", 1.0))
+    columns, lines = left_out(
+        result, plan, seen, answer.long, answer.parts, choice.get("scaled", 1.0)
+    )
     answer = replace(answer, parts={**answer.parts, **columns})
     about = {"bias": bias_words(result, lines), "left_out": lines} if lines else {}
     return (result, plan), answer, {"chosen": choice, **about}
@@ -261,7 +314,9 @@ def _answer(question: Question, plan: NoisePlan) -> Answer:
     return answer_kind(question).answer(question, plan, int(bits.random_words(1)[0]))
 
 
-def _statement(pair: PricedQuestion, why: Derivation, account: Account, receipt: Receipt, about: Fields) -> FieldDict:
+def _statement(
+    pair: PricedQuestion, why: Derivation, account: Account, receipt: Receipt, about: Fields
+) -> FieldDict:
     question, plan = pair
     budget = {
         "accountant": account.accountant,
@@ -301,10 +356,10 @@ def _release(
 def warn_if_empty(question: Question, plan: NoisePlan, answer: Answer, price: Price | None) -> None:
     """Warn that no key reached the threshold, and say which settings have a lower one.
 
-    Input:  the question, its noise and its answer; price, what the question was released at, or None where it had a
-            part of a price only
-    Bound:  that the table is empty is seen from the released table, and the rest of the message follows from the
-            question and the price: it is post-processing, and nothing is read
+    Input:  the question, its noise and its answer; price, what the question was released at, or
+            None where it had a part of a price only
+    Bound:  that the table is empty is seen from the released table, and the rest of the message
+            follows from the question and the price: it is post-processing, and nothing is read
     Warns:  DpFrameWarning, once for a release, and not when its table is read
     """
     if not question.private_keys or answer.long.height:
@@ -312,10 +367,15 @@ def warn_if_empty(question: Question, plan: NoisePlan, answer: Answer, price: Pr
     by, threshold = ", ".join(map(repr, question.by)), plan.threshold
     lower = [] if price is None else _lower(question, plan, price)
     keys = "keys={...}" if len(question.by) > 1 else "keys=[...]"
-    helps = f"It is lower {', or '.join(lower)}" if lower else "A larger price or a smaller max_groups= lowers it"
+    helps = (
+        f"It is lower {', or '.join(lower)}"
+        if lower
+        else "A larger price or a smaller max_groups= lowers it"
+    )
     warn(
         f"The released table is empty: no key of {by} reached the threshold of {threshold} units. "
-        f"{helps}. Keys that are public can be listed, {keys}, and coarser ones have more units each."
+        f"{helps}. Keys that are public can be listed, {keys}, and coarser ones have more units "
+        "each."
     )
 
 
@@ -324,8 +384,11 @@ def _lower(question: Question, plan: NoisePlan, price: Price) -> list[str]:
     assert plan.decided_by is not None
     twice = replace(price, amount=2 * price.amount)
     delta = f", delta={float(price.delta):g}" if price.delta else ""
-    settings = [(f"with release({price.terms.value}={float(twice.amount):g}{delta})", question, twice)]
-    if plan.decided_by.total.sensitivity.l0 > 1 and question.table.unit:  # without a unit there is nobody to limit
+    settings = [
+        (f"with release({price.terms.value}={float(twice.amount):g}{delta})", question, twice)
+    ]
+    # without a unit there is nobody to limit
+    if plan.decided_by.total.sensitivity.l0 > 1 and question.table.unit:
         fewer = replace(question.given, max_groups=1)
         settings.append(("with max_groups=1", replace(question, given=fewer, chosen=None), price))
     lower = []

@@ -1,4 +1,6 @@
-"""Released tables as bytes and back, by Arrow IPC: it holds data only, and reading it runs no code."""
+"""Released tables as bytes and back, by Arrow IPC:
+it holds data only, and reading it runs no code.
+"""
 
 from __future__ import annotations
 
@@ -24,32 +26,44 @@ class Answer:
 
 
 def packed(answers: Sequence[Answer]) -> bytes:
-    """Tables as bytes: two Arrow streams for each answer, its table and its totals, behind a mark and their sizes.
+    """Tables as bytes: two Arrow streams for each answer, its table and its totals,
+    behind a mark and their sizes.
 
-    Layout: `_MARK`, the number of streams, the size of each in bytes, and the streams. Numbers have eight bytes, the
-            lowest first. After the streams comes a random salt
-    Bound:  ledgers and certificates show the hash of these bytes. Some numbers of an answer may be withheld, as by
-            `suppress`, or be those of another question of a batch. Without the salt, of 128 bits, nobody can check a
-            guess of these by the hash
+    Layout: `_MARK`, the number of streams, the size of each in bytes, and the streams. Numbers have
+            eight bytes, the lowest first. After the streams comes a random salt
+    Bound:  ledgers and certificates show the hash of these bytes. Some numbers of an answer may be
+            withheld, as by `suppress`, or be those of another question of a batch. Without the
+            salt, of 128 bits, nobody can check a guess of these by the hash
     """
     tables = [
         table
         for answer in answers
-        for table in (answer.long, pl.DataFrame([pl.Series(name, part) for name, part in answer.parts.items()]))
+        for table in (
+            answer.long,
+            pl.DataFrame([pl.Series(name, part) for name, part in answer.parts.items()]),
+        )
     ]
-    streams = [*(table.write_ipc_stream(None).getvalue() for table in tables), bits.random_salt().encode()]
+    streams = [
+        *(table.write_ipc_stream(None).getvalue() for table in tables),
+        bits.random_salt().encode(),
+    ]
     numbers = [len(streams), *map(len, streams)]
     return b"".join([_MARK, np.array(numbers, "<u8").tobytes(), *streams])
 
 
 def unpacked(data: bytes) -> list[Answer]:
-    """Tables from bytes, also from those that earlier versions stored: an Arrow table of streams."""
+    """Tables from bytes, also from those that earlier versions
+    stored: an Arrow table of streams.
+    """
     if data.startswith(_MARK):
         streams = _split(data)
     else:
-        streams = [stream for row in pl.read_ipc_stream(io.BytesIO(data)).iter_rows() for stream in row[:2]]
+        streams = [
+            stream for row in pl.read_ipc_stream(io.BytesIO(data)).iter_rows() for stream in row[:2]
+        ]
     answers = []
-    for table, parts in zip(streams[::2], streams[1::2], strict=False):  # the salt is over; old answers have none
+    # the salt is over; old answers have none
+    for table, parts in zip(streams[::2], streams[1::2], strict=False):
         totals = pl.read_ipc_stream(io.BytesIO(parts))
         arrays = {name: totals.get_column(name).to_numpy() for name in totals.columns}
         answers.append(Answer(pl.read_ipc_stream(io.BytesIO(table)), arrays))

@@ -1,4 +1,6 @@
-"""The expected error under several limits, from paid histograms, so that a person can choose among them."""
+"""The expected error under several limits, from paid histograms, so that
+a person can choose among them.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,15 @@ from dpframe.plan import Auto, Limits, Question, described
 from dpframe.plan.declared import check_limits
 from dpframe.plan.steps import check_limit
 from dpframe.release.auto import check_auto, expected_errors, judged_by, read_people, try_people
-from dpframe.release.paying import Account, Naming, described_origin, recorded, subject_of, told, under_policy
+from dpframe.release.paying import (
+    Account,
+    Naming,
+    described_origin,
+    recorded,
+    subject_of,
+    told,
+    under_policy,
+)
 from dpframe.release.pricing import UNNAMED, Price
 from dpframe.release.shown import fixed_words
 from dpframe.release.stored import Answer, packed, unpacked
@@ -39,8 +49,8 @@ def tuned(
 ) -> pl.DataFrame:
     """Pay for the histograms, and estimate the error of a question under each choice of limits.
 
-    Input:  grid: lists of limits by name; the price of the histograms; at: the ε or ρ of the planned release, nine
-            times that price by default, with its δ
+    Input:  grid: lists of limits by name; the price of the histograms; at: the ε or ρ of the
+            planned release, nine times that price by default, with its δ
     Output: one row for each choice: its limits, and the expected error of each column (column unit)
     Bound:  as `dpframe.release.auto.choice.choose`: each histogram costs its part of the price
     Errors: those of a release, before anything is read
@@ -85,47 +95,65 @@ def tuned(
 
 
 def _check_planned(question: Question, limits: Sequence[Limits], price: Price) -> None:
-    """Refuse now what a release under some of the limits would refuse. Errors: UnboundedContribution, and others."""
+    """Refuse now what a release under some of the limits would refuse.
+    Errors: UnboundedContribution, and others.
+    """
     for choice in limits:
         try:
             price.plan(question.with_limits(choice))
         except UnboundedContribution:
             raise UnboundedContribution(
-                "tune: the listed limits take the place of the question's limits, and one limit is missing. List all: "
-                "tune({'max_groups': [3], 'max_rows_per_group': [1, 10]})."
+                "tune: the listed limits take the place of the question's limits, and one limit "
+                "is missing. List all: tune({'max_groups': [3], 'max_rows_per_group': [1, 10]})."
             ) from None
 
 
 def _check(question: Question) -> None:
-    """Refuse a question whose errors the listed limits do not decide. Errors: UnsupportedOperation."""
+    """Refuse a question whose errors the listed limits do not decide.
+    Errors: UnsupportedOperation.
+    """
     if question.open_bounds or question.narrowing:
         raise UnsupportedOperation(
-            "tune: errors depend on the bounds; say bounds=(0, 100) in the question, without narrow=True."
+            "tune: errors depend on the bounds; say bounds=(0, 100) in the question, without "
+            "narrow=True."
         )
     if any(aggregate.limits.typed for _, aggregate in question.aggregates):
         raise UnsupportedOperation(
-            "tune: a column has limits of its own, and the listed ones are tried for all columns. Leave its limits out."
+            "tune: a column has limits of its own, and the listed ones are tried for all columns. "
+            "Leave its limits out."
         )
 
 
-def _table(question: Question, limits: Sequence[Limits], errors: Sequence[Mapping[str, float]]) -> pl.DataFrame:
+def _table(
+    question: Question, limits: Sequence[Limits], errors: Sequence[Mapping[str, float]]
+) -> pl.DataFrame:
     limit_columns = {n: pl.Series([getattr(x, n) for x in limits], dtype=pl.Int64) for n in _NAMES}
     nonempty = {n: column for n, column in limit_columns.items() if column.is_not_null().any()}
-    return pl.DataFrame({**nonempty, **{f"{o.name}_error": [e[o.name] for e in errors] for o in question.outputs}})
+    return pl.DataFrame(
+        {**nonempty, **{f"{o.name}_error": [e[o.name] for e in errors] for o in question.outputs}}
+    )
 
 
 def _choices(grid: object) -> list[Limits]:
     """Every combination of the limits listed. Errors: InvalidArgument."""
     if not isinstance(grid, Mapping) or not grid or set(grid) - set(_NAMES):
-        raise InvalidArgument(f"tune: list limits to try, tune({{'max_rows': [1, 10, 100]}}); of {', '.join(_NAMES)}.")
+        raise InvalidArgument(
+            f"tune: list limits to try, tune({{'max_rows': [1, 10, 100]}}); of {', '.join(_NAMES)}."
+        )
     lists = []
     for name, values in grid.items():
         if not isinstance(values, (list, tuple, range)) or not values:
-            raise InvalidArgument(f"tune: {name!r} is a list of limits to try, such as [1, 10, 100].")
+            raise InvalidArgument(
+                f"tune: {name!r} is a list of limits to try, such as [1, 10, 100]."
+            )
         lists.append([None if value is None else check_limit(value, name) for value in values])
-    combinations = [Limits(**dict(zip(grid, choice, strict=True))) for choice in itertools.product(*lists)]
+    combinations = [
+        Limits(**dict(zip(grid, choice, strict=True))) for choice in itertools.product(*lists)
+    ]
     if len(combinations) > _MOST:
-        raise InvalidArgument(f"tune: {len(combinations)} combinations of limits are too many to try; list fewer.")
+        raise InvalidArgument(
+            f"tune: {len(combinations)} combinations of limits are too many to try; list fewer."
+        )
     return combinations
 
 

@@ -58,14 +58,17 @@ def assert_same_on(
     *,
     seed: int | str = 0,
 ) -> Any:
-    """Run a pipeline on the same table in several engines, under the same noise, and compare what it releases.
+    """Run a pipeline on the same table in several engines, under the same
+    noise, and compare what it releases.
 
     Parameters
     ----------
     engines : names, or mapping of name to function
-        Of `ENGINES`; or functions of your own, each of which takes a Polars frame and gives a table of an engine.
+        Of `ENGINES`; or functions of your own, each of which takes a Polars frame and gives a table
+        of an engine.
     pipeline : function
-        Takes a table, and gives a release. It uses a throwaway budget, or a test ledger with another name for each.
+        Takes a table, and gives a release. It uses a throwaway budget, or a test ledger with
+        another name for each.
     table : table
         A made-up table.
     seed : int or str
@@ -87,6 +90,7 @@ def assert_same_on(
     >>> rows = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
     >>> def visits(table):
     ...     import dpframe as dp
+    ...
     ...     people = dp.protect(table, unit="user", budget=testing.budget(), max_rows=2)
     ...     return people.group_by("city", keys=["Bonn", "Kiel"]).count().release(epsilon=1.0)
     >>> testing.assert_same_on(["polars", "pandas", "duckdb"], visits, rows).table.columns
@@ -117,7 +121,8 @@ def _maker(name: str) -> Callable[[pl.DataFrame], Any]:
 
 
 def assert_golden(out: Any, path: str | Path, *, rewrite: bool | None = None) -> None:
-    """Compare a released table with the one that a file holds, as CSV. Release it under `fixed_noise`.
+    """Compare a released table with the one that a file holds, as CSV.
+    Release it under `fixed_noise`.
 
     Parameters
     ----------
@@ -126,7 +131,8 @@ def assert_golden(out: Any, path: str | Path, *, rewrite: bool | None = None) ->
     path : str or path
         The file.
     rewrite : bool, optional
-        Write the file anew; by default where the environment has DPFRAME_REWRITE=1. Read the difference then.
+        Write the file anew; by default where the environment has DPFRAME_REWRITE=1. Read the
+        difference then.
 
     Raises
     ------
@@ -138,10 +144,16 @@ def assert_golden(out: Any, path: str | Path, *, rewrite: bool | None = None) ->
         path.write_text(text, encoding="utf-8", newline="\n")
         return
     if not path.exists():
-        raise AssertionError(f"There is no {path}. Run the test once with {REWRITE}=1, and read what it writes.")
+        raise AssertionError(
+            f"There is no {path}. Run the test once with {REWRITE}=1, and read what it writes."
+        )
     kept, now = path.read_text(encoding="utf-8").splitlines(), text.splitlines()
     for number, (old, new) in enumerate(zip(kept, now, strict=False), 1):
         if old != new:
-            raise AssertionError(f"{path}, line {number} was {old!r}, and is {new!r}. {REWRITE}=1 writes it anew.")
+            raise AssertionError(
+                f"{path}, line {number} was {old!r}, and is {new!r}. {REWRITE}=1 writes it anew."
+            )
     if len(kept) != len(now):
-        raise AssertionError(f"{path} has {len(kept)} lines, and the table {len(now)}. {REWRITE}=1 writes it anew.")
+        raise AssertionError(
+            f"{path} has {len(kept)} lines, and the table {len(now)}. {REWRITE}=1 writes it anew."
+        )

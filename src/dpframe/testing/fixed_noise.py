@@ -16,7 +16,8 @@ _BLOCK = 1024  # words
 
 
 class Words:
-    """Random words that follow from a name, whatever the sizes in which they are asked for, on every machine.
+    """Random words that follow from a name, whatever the sizes in which they
+    are asked for, on every machine.
 
     >>> first, again = Words("visits"), Words("visits")
     >>> [*first(2), *first(3)] == [*again(5)]
@@ -50,14 +51,20 @@ def fixed_noise(seed: int | str = 0) -> Iterator[Words]:
     Raises
     ------
     UnsupportedOperation
-        At a release that a ledger pays for, unless it is one of `dpframe.testing.ledger`. Nothing is spent.
+        At a release that a ledger pays for, unless it is one of `dpframe.testing.ledger`. Nothing
+        is spent.
 
     Examples
     --------
     >>> import polars as pl, dpframe as dp
     >>> rows = pl.DataFrame({"user": [1, 1, 2]})
     >>> def visits():
-    ...     return rows.dp(unit="user", budget=dp.Budget(epsilon=1.0)).count(max_rows=2).release(epsilon=0.5).value
+    ...     return (
+    ...         rows.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+    ...         .count(max_rows=2)
+    ...         .release(epsilon=0.5)
+    ...         .value
+    ...     )
     >>> with fixed_noise(7):
     ...     first = visits()
     >>> with fixed_noise(7):

@@ -1,4 +1,6 @@
-"""Fixtures for pytest: `pytest_plugins = ["dpframe.testing.plugin"]` in the `conftest.py` of your tests."""
+"""Fixtures for pytest: `pytest_plugins = ["dpframe.testing.plugin"]` in
+the `conftest.py` of your tests.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from dpframe.testing.throwaway import budget, ledger
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The option that writes golden files anew."""
-    parser.addoption("--dpframe-rewrite", action="store_true", help="write the golden files of dpframe anew")
+    parser.addoption(
+        "--dpframe-rewrite", action="store_true", help="write the golden files of dpframe anew"
+    )
 
 
 @pytest.fixture
@@ -42,6 +46,8 @@ def dp_ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 @pytest.fixture
 def dp_golden(request: pytest.FixtureRequest) -> Callable[[Any, str], None]:
-    """A function that compares a release with a file beside the test: `dp_golden(out, "visits.csv")`."""
+    """A function that compares a release with a file beside the test:
+    `dp_golden(out, "visits.csv")`.
+    """
     rewrite = bool(request.config.getoption("--dpframe-rewrite"))
     return lambda out, name: assert_golden(out, request.path.parent / name, rewrite=rewrite or None)

@@ -16,7 +16,8 @@ from dpframe.release import release
 from dpframe.release.pricing import read_price
 from dpframe.testing.fixed_noise import fixed_noise
 
-_EPSILON, _DELTA = 1e9, 1 - 1e-9  # noise of the size of a rounding error; each key that is there is found
+# noise of the size of a rounding error; each key that is there is found
+_EPSILON, _DELTA = 1e9, 1 - 1e-9
 
 
 def budget(epsilon: float = 100.0, delta: float = 0.01, **options: Any) -> Budget:
@@ -40,12 +41,14 @@ def budget(epsilon: float = 100.0, delta: float = 0.01, **options: Any) -> Budge
 
 
 def ledger(where: str | Path, **options: Any) -> Ledger:
-    """A ledger that is marked as a test, for ever: under `fixed_noise` it pays, and no other ledger does.
+    """A ledger that is marked as a test, for ever:
+    under `fixed_noise` it pays, and no other ledger does.
 
     Parameters
     ----------
     where : str or path
-        A new file, a URL, or a test ledger that was made before. A ledger that has a budget is never marked.
+        A new file, a URL, or a test ledger that was made before. A ledger that has a budget is
+        never marked.
     **options
         As in `dpframe.Ledger`.
 
@@ -59,9 +62,14 @@ def ledger(where: str | Path, **options: Any) -> Ledger:
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> tests = ledger(f"{folder.name}/tests.sqlite")
-    >>> tests.is_test, Ledger(f"{folder.name}/tests.sqlite").is_test, Ledger(f"{folder.name}/real.sqlite").is_test
+    >>> (
+    ...     tests.is_test,
+    ...     Ledger(f"{folder.name}/tests.sqlite").is_test,
+    ...     Ledger(f"{folder.name}/real.sqlite").is_test,
+    ... )
     (True, True, False)
-    >>> tests.close(); folder.cleanup()
+    >>> tests.close()
+    >>> folder.cleanup()
     """
     made = Ledger(where, **options)
     made.mark_for_tests()
@@ -69,11 +77,13 @@ def ledger(where: str | Path, **options: Any) -> Ledger:
 
 
 def exact(query: Any, table: Any) -> Any:
-    """The answer of a question on a made-up table, without noise: totals, means, medians, keys, crosstabs.
+    """The answer of a question on a made-up table, without noise:
+    totals, means, medians, keys, crosstabs.
 
-    The limits and bounds of the question apply, and choices are made among its candidates: a median is the nearest of
-    them. The rows that the question was asked of are not read, and its budget is not charged. So the caps of a policy
-    file, which are about what is paid for answers on real rows, do not apply.
+    The limits and bounds of the question apply, and choices are made among its candidates: a median
+    is the nearest of them. The rows that the question was asked of are not read, and its budget is
+    not charged. So the caps of a policy file, which are about what is paid for answers on real
+    rows, do not apply.
 
     Parameters
     ----------
@@ -85,19 +95,24 @@ def exact(query: Any, table: Any) -> Any:
     Returns
     -------
     Release
-        The release, whose numbers are those without noise, up to a billionth of a unit's contribution.
+        The release, whose numbers are those without noise, up to a billionth of a unit's
+        contribution.
 
     Examples
     --------
     >>> import polars as pl, dpframe as dp
-    >>> real = pl.DataFrame({"user": [1], "spend": [0.0]}).dp(unit="user", budget=dp.Budget(epsilon=1.0))
+    >>> real = pl.DataFrame({"user": [1], "spend": [0.0]}).dp(
+    ...     unit="user", budget=dp.Budget(epsilon=1.0)
+    ... )
     >>> made_up = pl.DataFrame({"user": [1, 2, 3], "spend": [10.0, 20.0, 90.0]})
     >>> round(exact(real.median("spend", bounds=(0, 100), max_rows=1), made_up).value)
     20
     """
     if not isinstance(query, Query):
         raise InvalidArgument(f"exact: give a question and a table, not {kind_of(query)}.")
-    question = replace(query._question, step=_without_caps(rebased(query._question.step, engine.adopt(table))))
+    question = replace(
+        query._question, step=_without_caps(rebased(query._question.step, engine.adopt(table)))
+    )
     price = read_price(Terms.EPSILON, epsilon=_EPSILON, delta=_DELTA)
     with fixed_noise("exact"), warnings.catch_warnings():
         warnings.simplefilter("ignore", DpFrameWarning)
@@ -110,4 +125,6 @@ def _without_caps(step: Step) -> Step:
         return step
     before = {"before": _without_caps(step.parent)}
     made: Step = replace(step.with_others([_without_caps(more) for more in step.others]), **before)
-    return replace(made, lock=replace(made.lock, caps={})) if isinstance(made, UnderPolicy) else made
+    return (
+        replace(made, lock=replace(made.lock, caps={})) if isinstance(made, UnderPolicy) else made
+    )

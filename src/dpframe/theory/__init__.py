@@ -1,4 +1,5 @@
-"""Differential privacy as domains, metrics, measures and maps between them, and the formulas behind it.
+"""Differential privacy as domains, metrics, measures and maps between
+them, and the formulas behind it.
 
     import dpframe.theory as t
 
@@ -9,28 +10,30 @@
     noisy.map(1)                 # 0.48: what one record more or less costs
     noisy([12, 10, 8, 7])        # one draw
 
-A `Transformation` or `Measurement` makes a promise: if two inputs are at most d_in apart, their outputs are at most
-`map(d_in)` apart. `max_divergence` and `empirical_sensitivity` compute the true distance, which tests a promise;
-`plots` draws it.
+A `Transformation` or `Measurement` makes a promise: if two inputs are at most d_in apart, their
+outputs are at most `map(d_in)` apart. `max_divergence` and `empirical_sensitivity` compute the true
+distance, which tests a promise; `plots` draws it.
 
 Which part calls which:
 
-- `formulas` holds each formula once: how far one unit moves a total, what noise costs, how far off a number may be.
-  Protected dataframes call these formulas and nothing else of `dpframe.theory`. A question about a dataframe builds no
-  `Transformation` and no `Measurement`; the proofs of its steps are in `dpframe.plan`. `from_certificate` builds both
-  from the certificate of a release, and its map is a second derivation of what was charged.
-- The framework is everything else: spaces, transformations, measurements, combinators, and searches over them. It is
-  for analyses that are written as maps, and for learning. It calls the formulas too.
-- Both call four kinds of formulas: the ρ of Laplace noise, the conversion from ρ to ε, thresholds, and the error that
-  noise causes. Only the framework calls the formulas of whole vectors (`formulas.sensitivity.vectors`) and the profiles
-  of Laplace noise (`formulas.loss.curves`). Only dataframes call the formulas of rows and units in groups
-  (`formulas.sensitivity.grouped`), of selections by the exponential mechanism, of keys that are read from the data, and
-  of marginals.
-- `checks` compares both with true distances, which it computes by enumeration. `dpframe.audit` uses these enumerations
-  for dataframes.
+- `formulas` holds each formula once: how far one unit moves a total, what noise costs, how far off
+  a number may be. Protected dataframes call these formulas and nothing else of `dpframe.theory`. A
+  question about a dataframe builds no `Transformation` and no `Measurement`; the proofs of its
+  steps are in `dpframe.plan`. `from_certificate` builds both from the certificate of a release, and
+  its map is a second derivation of what was charged.
+- The framework is everything else: spaces, transformations, measurements, combinators, and searches
+  over them. It is for analyses that are written as maps, and for learning. It calls the formulas
+  too.
+- Both call four kinds of formulas: the ρ of Laplace noise, the conversion from ρ to ε, thresholds,
+  and the error that noise causes. Only the framework calls the formulas of whole vectors
+  (`formulas.sensitivity.vectors`) and the profiles of Laplace noise (`formulas.loss.curves`). Only
+  dataframes call the formulas of rows and units in groups (`formulas.sensitivity.grouped`), of
+  selections by the exponential mechanism, of keys that are read from the data, and of marginals.
+- `checks` compares both with true distances, which it computes by enumeration. `dpframe.audit` uses
+  these enumerations for dataframes.
 
-A mistake in a map of the framework therefore does not affect a release of a dataframe. A mistake in a formula that
-both call affects both.
+A mistake in a map of the framework therefore does not affect a release of a dataframe. A mistake in
+a formula that both call affects both.
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

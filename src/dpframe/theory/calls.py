@@ -1,4 +1,6 @@
-"""Messages that show the line to type: for arguments in a wrong order, and for names of other libraries."""
+"""Messages that show the line to type: for arguments in a wrong order,
+and for names of other libraries.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ _LINES = {
 
 
 def ordered(function: Callable[P, Made], line: str | None = None) -> Callable[P, Made]:
-    """Wrap a constructor so that wrong arguments, or a domain or metric in the wrong place, raise `WrongCall`.
+    """Wrap a constructor so that wrong arguments, or a domain or metric in the
+    wrong place, raise `WrongCall`.
 
     >>> from dpframe.theory import AbsoluteDistance, AtomDomain, laplace
     >>> laplace(AbsoluteDistance(), AtomDomain(float), 1.0)
@@ -66,9 +69,12 @@ Type laplace(AtomDomain(float), AbsoluteDistance(), scale=25.0).
         for place, value in bound.arguments.items():
             kind = places.get(place)
             strays = isinstance(value, Domain | Metric) and place not in (*places, "output_metric")
-            if strays or (kind is not None and not isinstance(value, kind) and _elsewhere(kind, bound, place)):
+            if strays or (
+                kind is not None and not isinstance(value, kind) and _elsewhere(kind, bound, place)
+            ):
                 raise WrongCall(
-                    f"{name}: the input domain comes first, then the input metric. Type {example(domain, metric)}."
+                    f"{name}: the input domain comes first, then the input metric. Type "
+                    f"{example(domain, metric)}."
                 )
         return function(*args, **kwargs)
 
@@ -131,7 +137,11 @@ def unknown_name(name: str, names: Iterable[str]) -> str:
     if replacement is None and verb in public:
         replacement = verb
     if replacement is not None and (replacement in public or ">>" in replacement):
-        typed = f"{replacement}(domain, metric, {_LINES[replacement]})" if _LINES.get(replacement) else replacement
+        typed = (
+            f"{replacement}(domain, metric, {_LINES[replacement]})"
+            if _LINES.get(replacement)
+            else replacement
+        )
         return f"dpframe.theory has no {name!r}. Type {typed}; two parts chain with >>."
     flat = {word.lower().replace("_", ""): word for word in public}
     plain = verb.lower().replace("_", "")

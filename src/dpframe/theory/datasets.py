@@ -1,10 +1,11 @@
 """Datasets: a sequence as an array of its domain's type, and the grid on which floats are added up.
 
-Grids: floats as whole multiples of a power of two, so that sums are exact and their order does not matter.
+Grids: floats as whole multiples of a power of two, so that sums are exact and their order does not
+       matter.
 
-The grid depends only on the bounds and the public size. Values are clipped to the largest and smallest grid points
-within the bounds, and rounded to the nearest grid point. All sums are sums of integers; at the end, a total is
-multiplied by the step of the grid, which is exact.
+The grid depends only on the bounds and the public size. Values are clipped to the largest and
+smallest grid points within the bounds, and rounded to the nearest grid point. All sums are sums of
+integers; at the end, a total is multiplied by the step of the grid, which is exact.
 """
 
 from __future__ import annotations
@@ -32,11 +33,14 @@ Vector = Collection[Any]  # a list, tuple, array or Series
 
 
 def relation_of(metric: Metric, name: str) -> Relation:
-    """Whether a dataset metric counts records that enter or leave, or records that change. Errors: MetricMismatch."""
+    """Whether a dataset metric counts records that enter or leave, or records that change.
+    Errors: MetricMismatch.
+    """
     if metric.relation is None:
         raise MetricMismatch(
-            f"{name}: the input metric is {metric!r}; a dataset is compared by SymmetricDistance(), "
-            "InsertDeleteDistance(), ChangeOneDistance() or HammingDistance()."
+            f"{name}: the input metric is {metric!r}; a dataset is compared by "
+            "SymmetricDistance(), InsertDeleteDistance(), ChangeOneDistance() or "
+            "HammingDistance()."
         )
     return metric.relation
 
@@ -49,7 +53,9 @@ def dataset(domain: Domain, metric: Metric, name: str) -> tuple[VectorDomain, Re
     if not isinstance(domain, VectorDomain):
         raise DomainMismatch(f"{name}: the input domain is {domain!r}; it works on a VectorDomain.")
     if not isinstance(domain.element_domain, AtomDomain) and name != "count":
-        raise DomainMismatch(f"{name}: the input domain is {domain!r}; it works on a vector of single values.")
+        raise DomainMismatch(
+            f"{name}: the input domain is {domain!r}; it works on a vector of single values."
+        )
     return domain, relation_of(metric, name)
 
 
@@ -63,7 +69,9 @@ def as_array(values: Vector, atom: AtomDomain) -> Array:
 
 
 def like(array: Array, original: Any) -> object:
-    """The result as an array if the caller passed an array or a Series, otherwise as a list of Python values."""
+    """The result as an array if the caller passed an array or a Series,
+    otherwise as a list of Python values.
+    """
     return array if hasattr(original, "__array__") else array.tolist()
 
 
@@ -72,7 +80,9 @@ _LEAST = -1074  # the smallest exponent of a float
 
 @dataclass(frozen=True)
 class Grid:
-    """The points i·2^exponent for low <= i <= high; `largest`: the largest total (grid steps) that a float can hold."""
+    """The points i·2^exponent for low <= i <= high; `largest`:
+    the largest total (grid steps) that a float can hold.
+    """
 
     exponent: int
     low: int
@@ -85,7 +95,9 @@ class Grid:
         return Fraction(2) ** self.exponent
 
     def points(self, values: Array) -> Integers:
-        """The index i of each value's nearest grid point; infinities get the lowest or highest index."""
+        """The index i of each value's nearest grid point;
+        infinities get the lowest or highest index.
+        """
         step = 2.0**self.exponent
         inside = np.clip(values.astype(np.float64), self.low * step, self.high * step)
         points: Integers = np.floor(inside / step + 0.5).astype(np.int64)
@@ -93,17 +105,21 @@ class Grid:
         return points
 
     def value(self, total: int) -> float:
-        """A total of grid steps as a float (unit of the values), clipped to totals that a float can hold exactly."""
+        """A total of grid steps as a float (unit of the values), clipped to totals
+        that a float can hold exactly.
+        """
         return math.ldexp(max(-self.largest, min(self.largest, total)), self.exponent)
 
 
 def sum_grid(atom: AtomDomain, size: int | None, top: Fraction | None = None) -> Grid:
     """The grid on which values of a bounded float domain are summed.
 
-    Input:  a float domain with bounds; public size (count) or None; top: a lower upper bound, if any
-    Output: a grid whose points lie within the bounds. With a public size the total of `size` points is exact in T;
-            otherwise each value has 28 bits (for float32: 10 of the 24), and totals beyond 2^25 (float32: 2^14) times
-            the largest bound are clipped to that limit. Clipping never makes a distance larger
+    Input:  a float domain with bounds; public size (count) or None; top: a lower upper bound, if
+            any
+    Output: a grid whose points lie within the bounds. With a public size the total of `size` points
+            is exact in T; otherwise each value has 28 bits (for float32: 10 of the 24), and totals
+            beyond 2^25 (float32: 2^14) times the largest bound are clipped to that limit. Clipping
+            never makes a distance larger
     """
     assert atom.bounds is not None
     lower, upper = (exact(b, "bound") for b in atom.bounds)
@@ -115,9 +131,15 @@ def sum_grid(atom: AtomDomain, size: int | None, top: Fraction | None = None) ->
     exponent = max(_LEAST, _ceil_log2(largest) - bits) if largest else 0
     step = Fraction(2) ** exponent
     low, high = math.ceil(lower / step), math.floor(upper / step)
-    if low > high:  # No grid point lies between the bounds: take the nearest one on the side of zero.
+    # No grid point lies between the bounds: take the nearest one on the side of zero.
+    if low > high:
         low = high = math.floor(lower / step) if lower > 0 else math.ceil(upper / step)
-    return Grid(exponent, low, high, min(1 << mantissa, math.floor(exact(float(np.finfo(atom.dtype).max), "") / step)))
+    return Grid(
+        exponent,
+        low,
+        high,
+        min(1 << mantissa, math.floor(exact(float(np.finfo(atom.dtype).max), "") / step)),
+    )
 
 
 def _ceil_log2(x: Fraction) -> int:
@@ -127,7 +149,9 @@ def _ceil_log2(x: Fraction) -> int:
 
 
 def integer_total(values: Array) -> int:
-    """The exact sum of an integer array. Sums of 32-bit halves cannot overflow for fewer than 2^31 entries."""
+    """The exact sum of an integer array.
+    Sums of 32-bit halves cannot overflow for fewer than 2^31 entries.
+    """
     if values.dtype.kind == "b" or values.dtype.itemsize < 8:
         return int(values.sum(dtype=np.int64))
     low = values & values.dtype.type(0xFFFFFFFF)

@@ -1,8 +1,9 @@
-"""Exact arithmetic on distances: a float is read as the decimal that a person typed, and results are rounded up.
+"""Exact arithmetic on distances: a float is read as the decimal that a person
+typed, and results are rounded up.
 
-0.1 means one tenth here, not the binary fraction next to it. So `0.1 + 0.2 <= 0.3` holds, and a claim printed as 0.48
-is 12/25. Inside a chain of maps nothing is rounded. Only `map` rounds, at the end: the decimal of its result is never
-below the exact number.
+0.1 means one tenth here, not the binary fraction next to it. So `0.1 + 0.2 <= 0.3` holds, and a
+claim printed as 0.48 is 12/25. Inside a chain of maps nothing is rounded. Only `map` rounds, at the
+end: the decimal of its result is never below the exact number.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ Real = int | float | Fraction | Decimal | np.integer[Any] | np.floating[Any]
 def exact(value: object, name: str) -> Fraction:
     """A finite real number as a fraction; a float is read as its shortest decimal.
 
-    Input:  int, float, Fraction, Decimal or a numpy number; name: the argument's name for the message
+    Input:  int, float, Fraction, Decimal or a numpy number; name: the argument's name for the
+            message
     Output: Fraction
     Errors: InvalidArgument for anything else, for a bool, NaN and infinity
 
@@ -46,16 +48,24 @@ def exact(value: object, name: str) -> Fraction:
 
 def binary(value: Any) -> Fraction:
     """The exact value of a finite number: of a float its binary value."""
-    return Fraction(int(value)) if isinstance(value, int | np.integer | np.bool_) else Fraction(float(value))
+    return (
+        Fraction(int(value))
+        if isinstance(value, int | np.integer | np.bool_)
+        else Fraction(float(value))
+    )
 
 
 def limit(value: object, name: str) -> Fraction:
-    """A finite upper limit as a fraction: the larger of its shortest decimal and its exact binary value.
+    """A finite upper limit as a fraction: the larger of its shortest
+    decimal and its exact binary value.
 
-    A limit that was typed means its decimal (0.3 is three tenths). A limit that a computation rounded up means its
-    binary value.
+    A limit that was typed means its decimal (0.3 is three tenths). A limit that a computation
+    rounded up means its binary value.
 
-    >>> limit(0.3, "d_out") == Fraction(3, 10), limit(0.1, "d_out") == Fraction(0.1) > Fraction(1, 10)
+    >>> (
+    ...     limit(0.3, "d_out") == Fraction(3, 10),
+    ...     limit(0.1, "d_out") == Fraction(0.1) > Fraction(1, 10),
+    ... )
     (True, True)
     """
     decimal = exact(value, name)
@@ -66,14 +76,16 @@ def limit(value: object, name: str) -> Fraction:
 class Root:
     """The square root of a rational number that is not negative, stored as its square.
 
-    Euclidean lengths are square roots. A ρ needs only the square, so a chain to Gaussian noise rounds nothing.
+    Euclidean lengths are square roots. A ρ needs only the square, so a chain to Gaussian noise
+    rounds nothing.
     """
 
     squared: Fraction
 
 
 Length = Fraction | Root
-Triple = tuple[int, Length, Length]  # of cells: how many change, the l1 or l2 of the change, the largest change
+# of cells: how many change, the l1 or l2 of the change, the largest change
+Triple = tuple[int, Length, Length]
 
 
 def square(value: Length) -> Fraction:
@@ -92,7 +104,8 @@ def exact_root(squared: Fraction) -> Fraction | None:
 
 
 def root_above(squared: Fraction) -> Fraction:
-    """The square root of a fraction: exact if it is rational, otherwise rounded up by less than 2^-128 of its value.
+    """The square root of a fraction: exact if it is rational, otherwise rounded up by
+    less than 2^-128 of its value.
 
     >>> root_above(Fraction(4, 9)), 0 < root_above(Fraction(2)) ** 2 - 2 < Fraction(1, 2**120)
     (Fraction(2, 3), True)
@@ -149,11 +162,16 @@ def _near(value: Length) -> float:
 
 
 class Joint(tuple[Any, ...]):
-    """A tuple of distances or losses that is compared part by part: a <= b if each part of a is at most that of b.
+    """A tuple of distances or losses that is compared part by part:
+    a <= b if each part of a is at most that of b.
 
     Two joints can be incomparable: neither is `<=` the other.
 
-    >>> Joint((1.0, 1e-6)) <= (1.5, 1e-6), Joint((1.0, 1e-6)) <= (1.5, 1e-7), Joint((1.5, 1e-7)) <= (1.0, 1e-6)
+    >>> (
+    ...     Joint((1.0, 1e-6)) <= (1.5, 1e-6),
+    ...     Joint((1.0, 1e-6)) <= (1.5, 1e-7),
+    ...     Joint((1.5, 1e-7)) <= (1.0, 1e-6),
+    ... )
     (True, False, False)
     """
 

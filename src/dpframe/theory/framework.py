@@ -1,9 +1,10 @@
-"""Transformations and measurements: a function with a promise about distances, and how two of them chain.
+"""Transformations and measurements: a function with a promise about
+distances, and how two of them chain.
 
-A transformation promises: if two inputs are at most d_in apart in its input metric, their outputs are at most
-`map(d_in)` apart in its output metric. A measurement promises that its output distributions are at most `map(d_in)`
-apart in its output measure. `a >> b` runs b on the output of a. Its map applies a's map and then b's map, in exact
-numbers that are rounded up once, at the end.
+A transformation promises: if two inputs are at most d_in apart in its input metric, their outputs
+are at most `map(d_in)` apart in its output metric. A measurement promises that its output
+distributions are at most `map(d_in)` apart in its output measure. `a >> b` runs b on the output of
+a. Its map applies a's map and then b's map, in exact numbers that are rounded up once, at the end.
 """
 
 from __future__ import annotations
@@ -20,13 +21,17 @@ Function = Callable[[Any], Any]
 
 
 class _Map:
-    """A function with an input domain and an input metric: the base of transformations and measurements."""
+    """A function with an input domain and an input metric:
+    the base of transformations and measurements.
+    """
 
     def __init__(self, input_domain: Domain, input_metric: Metric, function: Function) -> None:
         if not isinstance(input_domain, Domain):
             raise InvalidArgument(f"input_domain={input_domain!r} is not a domain.")
         if not isinstance(input_metric, Metric):
-            raise InvalidArgument(f"input_metric={input_metric!r} is not a metric, such as SymmetricDistance().")
+            raise InvalidArgument(
+                f"input_metric={input_metric!r} is not a metric, such as SymmetricDistance()."
+            )
         if not callable(function):
             raise InvalidArgument(f"function={function!r} cannot be called.")
         self.input_domain = input_domain
@@ -34,9 +39,14 @@ class _Map:
         self._function = function
 
     def invoke(self, arg: object) -> Any:
-        """Run the function on a member of the input domain. Errors: InvalidArgument for any other argument."""
+        """Run the function on a member of the input domain.
+        Errors: InvalidArgument for any other argument.
+        """
         if not self.input_domain.member(arg):
-            raise InvalidArgument(f"The argument is not a member of {self.input_domain!r}; nothing is promised for it.")
+            raise InvalidArgument(
+                f"The argument is not a member of {self.input_domain!r}; nothing is promised for "
+                "it."
+            )
         return self._function(arg)
 
     def __call__(self, arg: object) -> Any:
@@ -54,7 +64,9 @@ class _Map:
 
 
 def _fit(first: Transformation, second: Transformation | Measurement) -> None:
-    """Refuse to chain two maps whose domains or metrics do not fit. The message shows both sides."""
+    """Refuse to chain two maps whose domains or metrics do not fit.
+    The message shows both sides.
+    """
     if not first.output_domain.within(second.input_domain):
         raise DomainMismatch(
             f"a >> b: the output domain of a is {first.output_domain!r}, the input domain of b is "
@@ -68,15 +80,23 @@ def _fit(first: Transformation, second: Transformation | Measurement) -> None:
 
 
 class Transformation(_Map):
-    """A function between datasets or aggregates that keeps neighbours near: a deterministic, stable step.
+    """A function between datasets or aggregates that keeps neighbours
+    near: a deterministic, stable step.
 
-    `stability_map` takes a distance in the input metric and returns a distance in the output metric. Both are exact
-    numbers (int, Fraction, or a triple of them). It may also return floats, which are read as decimals.
+    `stability_map` takes a distance in the input metric and returns a distance in the output
+    metric. Both are exact numbers (int, Fraction, or a triple of them). It may also return floats,
+    which are read as decimals.
 
     >>> from dpframe.theory import AtomDomain, SymmetricDistance, VectorDomain
     >>> vector = VectorDomain(AtomDomain(int))
     >>> twice = Transformation(
-    ...     vector, SymmetricDistance(), vector, SymmetricDistance(), lambda x: list(x) * 2, lambda d: 2 * d)
+    ...     vector,
+    ...     SymmetricDistance(),
+    ...     vector,
+    ...     SymmetricDistance(),
+    ...     lambda x: list(x) * 2,
+    ...     lambda d: 2 * d,
+    ... )
     >>> twice.map(3), twice([1])
     (6, [1, 1])
     """
@@ -106,10 +126,13 @@ class Transformation(_Map):
 
     def exact_map(self, d_in: object) -> Any:
         """`map` without the last rounding: exact numbers in, exact numbers out."""
-        return self.output_metric.parse(self._map(self.input_metric.parse(d_in)), "the map's result")
+        return self.output_metric.parse(
+            self._map(self.input_metric.parse(d_in)), "the map's result"
+        )
 
     def map(self, d_in: object) -> Any:
-        """An upper bound on the distance between the outputs of two inputs that are at most d_in apart.
+        """An upper bound on the distance between the outputs of two
+        inputs that are at most d_in apart.
 
         Input:  d_in: a distance of the input metric
         Output: a distance of the output metric: the exact bound, rounded up
@@ -118,7 +141,9 @@ class Transformation(_Map):
         return self.output_metric.show(self.exact_map(d_in))
 
     def check(self, d_in: object, d_out: object) -> bool:
-        """Whether map(d_in) <= d_out, part by part: inputs d_in apart then have outputs at most d_out apart."""
+        """Whether map(d_in) <= d_out, part by part: inputs d_in apart then
+        have outputs at most d_out apart.
+        """
         bound = self.output_metric.parse(_as_limit(d_out), "d_out")
         distance = self.exact_map(d_in)
         if isinstance(bound, tuple):
@@ -158,8 +183,9 @@ class Transformation(_Map):
 class Measurement(_Map):
     """A random function whose output says little about its input. Only measurements cost privacy.
 
-    `privacy_map` takes a distance in the input metric and returns a loss in the output measure, as an exact number or
-    a float. `measurement >> f` applies the function f to the released answer. This post-processing costs nothing.
+    `privacy_map` takes a distance in the input metric and returns a loss in the output measure, as
+    an exact number or a float. `measurement >> f` applies the function f to the released answer.
+    This post-processing costs nothing.
 
     >>> from dpframe.theory import AbsoluteDistance, AtomDomain, laplace
     >>> laplace(AtomDomain(float), AbsoluteDistance(), scale=25.0).map(12)
@@ -176,7 +202,9 @@ class Measurement(_Map):
     ) -> None:
         super().__init__(input_domain, input_metric, function)
         if not isinstance(output_measure, Measure):
-            raise InvalidArgument(f"output_measure={output_measure!r} is not a measure, such as MaxDivergence().")
+            raise InvalidArgument(
+                f"output_measure={output_measure!r} is not a measure, such as MaxDivergence()."
+            )
         self.output_measure = output_measure
         self._map = privacy_map
 
@@ -188,13 +216,16 @@ class Measurement(_Map):
         """An upper bound on the privacy loss between two inputs that are at most d_in apart.
 
         Input:  d_in: a distance of the input metric
-        Output: a loss of the output measure: a float, a curve, or a pair with δ. It is the exact bound, rounded up
+        Output: a loss of the output measure: a float, a curve, or a pair with δ. It is the exact
+                bound, rounded up
         Errors: InvalidArgument when d_in is not such a distance
         """
         return self.output_measure.show(self.exact_map(d_in))
 
     def check(self, d_in: object, d_out: object) -> bool:
-        """Whether map(d_in) <= d_out in the measure's partial order: the loss is then at most d_out."""
+        """Whether map(d_in) <= d_out in the measure's partial order:
+        the loss is then at most d_out.
+        """
         return self.output_measure.below(self.exact_map(d_in), d_out)
 
     def __rshift__(self, other: object) -> Measurement:
@@ -202,8 +233,8 @@ class Measurement(_Map):
         match other:
             case Measurement():
                 raise InvalidArgument(
-                    "a >> b: both are measurements. To run b on the answer that a released, write a >> b.function. "
-                    "To run both on the same data, write compose([a, b])."
+                    "a >> b: both are measurements. To run b on the answer that a released, write "
+                    "a >> b.function. To run both on the same data, write compose([a, b])."
                 )
             case Transformation():
                 function = other.function
@@ -218,7 +249,9 @@ class Measurement(_Map):
         )
 
     def __repr__(self) -> str:
-        return f"Measurement({self.input_domain!r}, {self.input_metric!r} → {self.output_measure!r})"
+        return (
+            f"Measurement({self.input_domain!r}, {self.input_metric!r} → {self.output_measure!r})"
+        )
 
 
 def _after(first: Function, second: Function) -> Function:
@@ -226,7 +259,9 @@ def _after(first: Function, second: Function) -> Function:
 
 
 def _as_limit(d_out: object) -> Any:
-    """Each finite float as the largest number that it may mean (`exact.limit`); the metric checks all other values."""
+    """Each finite float as the largest number that it may mean (`exact.limit`);
+    the metric checks all other values.
+    """
     match d_out:
         case tuple() | list():
             return tuple(_as_limit(part) for part in d_out)
@@ -236,5 +271,7 @@ def _as_limit(d_out: object) -> Any:
 
 
 def _at_most(value: Length, limit: Length) -> bool:
-    """Whether an exact length is at most a limit. Squares are compared, since a `Root` is stored by its square."""
+    """Whether an exact length is at most a limit.
+    Squares are compared, since a `Root` is stored by its square.
+    """
     return bool(square(value) <= square(limit))

@@ -1,4 +1,6 @@
-"""Differences between groups, comparisons with a reference, and the test of independence: their level and refusals."""
+"""Differences between groups, comparisons with a reference, and the test of
+independence: their level and refusals.
+"""
 
 import math
 
@@ -37,7 +39,9 @@ def test_a_difference_is_that_of_the_released_numbers():
     assert row["estimate"] == pytest.approx(ill["treated"] - ill["control"])
     assert row["lower"] < row["estimate"] < row["upper"]
     assert row["covers"] == "95% interval for the population"
-    assert out.difference("control", "treated")["p_value"][0] == pytest.approx(row["p_value"], rel=1e-6)
+    assert out.difference("control", "treated")["p_value"][0] == pytest.approx(
+        row["p_value"], rel=1e-6
+    )
 
 
 def test_p_is_small_just_where_the_interval_leaves_zero_out():
@@ -57,12 +61,16 @@ def test_noise_alone_has_no_p_value():
 
 
 def test_rates_of_people_are_compared_for_the_population_unless_noise_was_asked_for():
-    """Whatever stands beside them: the noise of a rate may be a tenth of what people's sampling moves it by."""
+    """Whatever stands beside them: the noise of a rate may be a tenth of what
+    people's sampling moves it by.
+    """
     table = _trial(np.random.default_rng(2))
     query = _frame(table).group_by("arm", keys=ARMS).agg(ill=dp.mean("ill"), n=dp.count())
     out = query.release(epsilon=5.0)
     asked = _release(table, 5.0).difference("treated", "control", "ill")
-    row, noise = (o.difference("treated", "control", "ill") for o in (out, out.with_ci(covers="noise")))
+    row, noise = (
+        o.difference("treated", "control", "ill") for o in (out, out.with_ci(covers="noise"))
+    )
     assert row.columns == out.compare("control", "ill").drop("p_holm").columns == asked.columns
     assert set(row["covers"]) == set(asked["covers"])
     assert set(noise["covers"]) == {"noise only"}
@@ -73,11 +81,21 @@ def test_rates_of_people_are_compared_for_the_population_unless_noise_was_asked_
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize(
     ("width", "covers"),
-    [*((width, "noise") for width in (1e-310, 1e-200, 1e60, 1e269)), (1e-60, "population"), (1e60, "population")],
+    [
+        *((width, "noise") for width in (1e-310, 1e-200, 1e60, 1e269)),
+        (1e-60, "population"),
+        (1e60, "population"),
+    ],
 )
 def test_no_square_is_beyond_floats_whatever_the_bounds_are(width, covers):
-    values = pl.DataFrame({"arm": np.repeat(ARMS, 100), "x": np.tile(np.arange(100.0), 3) / 100 * width})
-    query = _frame(values).group_by("arm", keys=ARMS).agg(x=dp.mean("x", bounds=(0, width)), n=dp.count())
+    values = pl.DataFrame(
+        {"arm": np.repeat(ARMS, 100), "x": np.tile(np.arange(100.0), 3) / 100 * width}
+    )
+    query = (
+        _frame(values)
+        .group_by("arm", keys=ARMS)
+        .agg(x=dp.mean("x", bounds=(0, width)), n=dp.count())
+    )
     row = query.release(epsilon=1e-10, covers=covers).compare("control", column="x").to_dicts()[0]
     assert -math.inf < row["lower"] <= row["estimate"] <= row["upper"] < math.inf
     assert row["lower"] < row["upper"]
@@ -85,7 +103,9 @@ def test_no_square_is_beyond_floats_whatever_the_bounds_are(width, covers):
 
 def test_the_noise_interval_of_a_difference_is_narrower_than_that_of_the_population():
     table = _trial(np.random.default_rng(3))
-    noise, population = (_release(table, covers=c).difference("treated", "control") for c in ("noise", "population"))
+    noise, population = (
+        _release(table, covers=c).difference("treated", "control") for c in ("noise", "population")
+    )
     assert (noise["upper"] - noise["lower"])[0] < (population["upper"] - population["lower"])[0]
 
 
@@ -93,7 +113,9 @@ def test_the_noise_interval_of_a_difference_is_narrower_than_that_of_the_populat
     ("epsilon", "tests", "most"), [(0.1, 12, 6), pytest.param(4.0, 40, 12, marks=pytest.mark.long)]
 )
 def test_differences_keep_their_level(epsilon, tests, most):
-    """Three equal arms of 100. Of 12 tests at 5% more than 6 reject with probability below 1e-6, of 40 more than 12."""
+    """Three equal arms of 100.
+    Of 12 tests at 5% more than 6 reject with probability below 1e-6, of 40 more than 12.
+    """
     draw = np.random.default_rng(4)
     rejected = 0
     for _ in range(tests):
@@ -105,12 +127,17 @@ def test_differences_keep_their_level(epsilon, tests, most):
 def test_without_sampling_the_level_is_lost():
     """The negative control: intervals of the noise alone leave 0 out in most of these releases."""
     draw = np.random.default_rng(5)
-    rows = [_release(_trial(draw), 9.0, covers="noise").difference("treated", "control") for _ in range(60)]
+    rows = [
+        _release(_trial(draw), 9.0, covers="noise").difference("treated", "control")
+        for _ in range(60)
+    ]
     assert sum(not row["lower"][0] <= 0 <= row["upper"][0] for row in rows) > 14
 
 
 def test_a_large_difference_is_seen():
-    """Of 100 people 90, 10 and 10 are ill: two equal arms differ by noise, and hardly at this price."""
+    """Of 100 people 90, 10 and 10 are ill: two equal arms differ by
+    noise, and hardly at this price.
+    """
     ill = np.tile(np.arange(100), 3) < np.repeat([90, 10, 10], 100)
     out = _release(pl.DataFrame({"arm": np.repeat(ARMS, 100), "ill": ill}), 9.0)
     assert out.difference("treated", "control")["p_value"][0] < 1e-4
@@ -135,7 +162,9 @@ def test_people_in_both_groups_get_the_widest_intervals_where_their_covariance_w
     widths = []
     for groups in (1, 2):
         keys = [*ARMS[:2], "c", "d", "e", "f"]
-        query = _frame(table, "id").group_by("arm", keys=keys, max_groups=groups, max_rows_per_group=1)
+        query = _frame(table, "id").group_by(
+            "arm", keys=keys, max_groups=groups, max_rows_per_group=1
+        )
         out = query.agg(x=dp.mean("x", bounds=(0, 1))).release(epsilon=4.0, covers="population")
         low, high = out.difference("treated", "control").select("lower", "upper").row(0)
         each = out.accuracy()[:2].select(pl.col("upper") - pl.col("lower"))["upper"].to_list()
@@ -161,12 +190,24 @@ def test_wrong_calls_are_refused():
     _wrong(lambda: out.difference("treated", ("control", 1)), InvalidArgument, "a key")
     _wrong(lambda: out.difference("treated", "control", column="z"), InvalidArgument, "no column")
     _wrong(lambda: out.difference("treated", "control", alpha=2), InvalidArgument, "alpha")
-    _wrong(lambda: out.suppress(below=1e9).difference("treated", "control"), InvalidArgument, "suppress")
+    _wrong(
+        lambda: out.suppress(below=1e9).difference("treated", "control"),
+        InvalidArgument,
+        "suppress",
+    )
     _wrong(lambda: out.shrink(), UnsupportedOperation, "covers='noise'")
     frame = _frame(_trial(np.random.default_rng(9)))
     _wrong(lambda: frame.count().release(epsilon=1.0).compare("a"), UnsupportedOperation, "groups")
-    medians = frame.with_columns(x=dp.col("ill").cast("float64")).group_by("arm", keys=ARMS).median("x", bounds=(0, 1))
-    _wrong(lambda: medians.release(epsilon=1.0).compare("control"), UnsupportedOperation, "counts, sums, means")
+    medians = (
+        frame.with_columns(x=dp.col("ill").cast("float64"))
+        .group_by("arm", keys=ARMS)
+        .median("x", bounds=(0, 1))
+    )
+    _wrong(
+        lambda: medians.release(epsilon=1.0).compare("control"),
+        UnsupportedOperation,
+        "counts, sums, means",
+    )
 
 
 # Independence
@@ -183,17 +224,23 @@ def _pairs(draw, people, dependent=False):
 
 
 @pytest.mark.parametrize(
-    ("people", "epsilon"), [(30, 0.2), *(pytest.param(300, e, marks=pytest.mark.long) for e in (0.1, 4.0))]
+    ("people", "epsilon"),
+    [(30, 0.2), *(pytest.param(300, e, marks=pytest.mark.long) for e in (0.1, 4.0))],
 )
 def test_independence_keeps_its_level(people, epsilon):
     """Of 60 tests at 5% more than 14 reject with probability below 1e-6."""
     draw = np.random.default_rng(10)
-    p = [_crosstab(_pairs(draw, people)).release(epsilon=epsilon).independence().p_value for _ in range(60)]
+    p = [
+        _crosstab(_pairs(draw, people)).release(epsilon=epsilon).independence().p_value
+        for _ in range(60)
+    ]
     assert sum(value <= 0.05 for value in p) <= 14
 
 
 def test_the_usual_test_takes_noise_for_dependence():
-    """The negative control: Pearson's χ² without a word of the noise rejects most of these tables."""
+    """The negative control: Pearson's χ² without a word of the
+    noise rejects most of these tables.
+    """
     scipy = pytest.importorskip("scipy.stats")
     draw, rejected = np.random.default_rng(11), 0
     for _ in range(60):
@@ -225,15 +272,27 @@ def test_simulated_noise_has_the_law_of_the_mechanism(options):
 def test_tables_without_such_a_test_are_refused():
     table = _pairs(np.random.default_rng(14), 50).with_columns(id=pl.int_range(50) // 2)
     frame, keys = _frame(table, "id"), {"a": ["x", "y"], "b": ["u", "v", "w"]}
-    several = frame.crosstab("a", "b", keys=keys, max_groups=2, max_rows_per_group=1).release(epsilon=1.0)
+    several = frame.crosstab("a", "b", keys=keys, max_groups=2, max_rows_per_group=1).release(
+        epsilon=1.0
+    )
     _wrong(several.independence, UnsupportedOperation, "max_groups=1")
-    rows = frame.crosstab("a", "b", keys=keys, max_groups=1, max_rows_per_group=2).release(epsilon=1.0)
+    rows = frame.crosstab("a", "b", keys=keys, max_groups=1, max_rows_per_group=2).release(
+        epsilon=1.0
+    )
     _wrong(rows.independence, UnsupportedOperation, "max_rows_per_group=1")
-    found = frame.crosstab("a", "b", max_groups=1, max_rows_per_group=1).release(epsilon=4.0, delta=1e-5)
+    found = frame.crosstab("a", "b", max_groups=1, max_rows_per_group=1).release(
+        epsilon=4.0, delta=1e-5
+    )
     _wrong(found.independence, UnsupportedOperation, "list keys")
-    one = frame.crosstab("a", "b", keys={"a": ["x"], "b": ["u", "v"]}, max_groups=1, max_rows_per_group=1)
+    one = frame.crosstab(
+        "a", "b", keys={"a": ["x"], "b": ["u", "v"]}, max_groups=1, max_rows_per_group=1
+    )
     _wrong(one.release(epsilon=1.0).independence, UnsupportedOperation, "two rows")
-    counts = frame.group_by("a", keys=["x", "y"], max_groups=1, max_rows_per_group=1).count().release(epsilon=1.0)
+    counts = (
+        frame.group_by("a", keys=["x", "y"], max_groups=1, max_rows_per_group=1)
+        .count()
+        .release(epsilon=1.0)
+    )
     _wrong(counts.independence, UnsupportedOperation, "crosstab")
 
 
@@ -258,12 +317,16 @@ EQUAL = {
 
 
 def too_small(shape, epsilon, copies=1):
-    """Whether p-values of equal groups of 30 and 1,000 people are surely too small; with copies of each person."""
+    """Whether p-values of equal groups of 30 and 1,000 people are surely too
+    small; with copies of each person.
+    """
     bounds, made = EQUAL[shape]
     draw = np.random.default_rng(3)
     g = np.repeat(np.arange(2 * PAIRS), np.tile([30, 1000], PAIRS))
     x = np.repeat(made(draw, len(g) // copies), copies)
-    frame = dp.protect(pl.DataFrame({"g": g, "x": x}), unit=dp.Rows(1), budget=dp.Budget(epsilon=epsilon))
+    frame = dp.protect(
+        pl.DataFrame({"g": g, "x": x}), unit=dp.Rows(1), budget=dp.Budget(epsilon=epsilon)
+    )
     asked = frame.group_by("g", keys=list(range(2 * PAIRS))).agg(v=dp.mean("x", bounds=bounds))
     numbers = asked.release(epsilon=epsilon, covers="population")._numbers
     even, odd = range(0, 2 * PAIRS, 2), range(1, 2 * PAIRS, 2)
@@ -283,12 +346,17 @@ def test_p_values_that_are_too_small_are_noticed():
 
 
 def rejected(rate, sizes, epsilon, *, other=None, pairs=1000, condition=True):
-    """Of pairs of groups of these sizes and rates, how many differences a test at 5% calls different from 0."""
+    """Of pairs of groups of these sizes and rates, how many differences a
+    test at 5% calls different from 0.
+    """
     draw = np.random.default_rng(3)
     g = np.repeat(np.arange(2 * pairs), np.tile(sizes, pairs))
     x = draw.random(len(g)) < np.where(g % 2, rate if other is None else other, rate)
     x, bounds = (x, None) if condition else (x.astype(float), (0, 1))
-    table, budget = pl.DataFrame({"u": np.arange(len(g)), "g": g, "x": x}), dp.Budget(epsilon=epsilon)
+    table, budget = (
+        pl.DataFrame({"u": np.arange(len(g)), "g": g, "x": x}),
+        dp.Budget(epsilon=epsilon),
+    )
     frame = dp.protect(table, unit="u", budget=budget, max_rows=1)
     asked = frame.group_by("g", keys=list(range(2 * pairs))).agg(v=dp.mean("x", bounds))
     numbers = asked.release(epsilon=epsilon, covers="population")._numbers
@@ -313,5 +381,7 @@ def test_rates_that_differ_are_still_seen():
 
 @pytest.mark.usefixtures("same_noise")
 def test_a_group_without_a_case_seems_to_have_no_variance():
-    """The negative control: floats of 0 and 1 have each group's own variance alone, from second moments."""
+    """The negative control: floats of 0 and 1 have each group's own
+    variance alone, from second moments.
+    """
     assert rejected(0.05, (30, 1000), 10, condition=False) > 101

@@ -1,8 +1,8 @@
 """Errors before and after a release, and ε for an error: held against simulation.
 
-Every group of a release with listed keys has noise of its own, so 2,000 groups of one table are 2,000 releases. A
-coverage is held within 6 standard errors of what is stated, which a right one leaves with probability below 1e-6 in all
-of a test's columns together.
+Every group of a release with listed keys has noise of its own, so 2,000 groups of one table are
+2,000 releases. A coverage is held within 6 standard errors of what is stated, which a right one
+leaves with probability below 1e-6 in all of a test's columns together.
 """
 
 from __future__ import annotations
@@ -31,13 +31,28 @@ def values(shape):
 
 def table(shape):
     x = np.tile(values(shape), GROUPS)
-    return pl.DataFrame({"id": np.arange(len(x)), "g": np.repeat(np.arange(GROUPS), ROWS), "x": x, "k": x.astype(int)})
+    return pl.DataFrame(
+        {
+            "id": np.arange(len(x)),
+            "g": np.repeat(np.arange(GROUPS), ROWS),
+            "x": x,
+            "k": x.astype(int),
+        }
+    )
 
 
 def query(frame, **aggregates):
-    """No limit bites: everybody has one row. Counts of values carry fraction bits, counts of rows do not."""
-    frame = dp.protect(frame, unit="id", budget=dp.Budget(epsilon=1e9, delta=0.1)).clip("x", 0, 100).clip("k", 0, 100)
-    return frame.group_by("g", keys=list(range(GROUPS)), max_groups=1, max_rows_per_group=1).agg(**aggregates)
+    """No limit bites: everybody has one row.
+    Counts of values carry fraction bits, counts of rows do not.
+    """
+    frame = (
+        dp.protect(frame, unit="id", budget=dp.Budget(epsilon=1e9, delta=0.1))
+        .clip("x", 0, 100)
+        .clip("k", 0, 100)
+    )
+    return frame.group_by("g", keys=list(range(GROUPS)), max_groups=1, max_rows_per_group=1).agg(
+        **aggregates
+    )
 
 
 ASKED = {
@@ -61,7 +76,9 @@ def truths(shape):
 
 
 def coverage(errors, column, true):
-    """How often the true number is in the interval; the grid of a sum moves it by less than 1e-4."""
+    """How often the true number is in the interval;
+    the grid of a sum moves it by less than 1e-4.
+    """
     found = errors.filter(pl.col("column") == column)
     return ((found["lower"] - 1e-4 <= float(true)) & (float(true) <= found["upper"] + 1e-4)).mean()
 
@@ -69,8 +86,10 @@ def coverage(errors, column, true):
 def exact_coverage(drawn, measure, error):
     """Of a count or whole sum that no weight touches: P[|noise, rounded to 1| <= error]."""
     per = 2**measure.fraction
-    last = math.floor(error) * per + (per // 2 if per > 1 else 1)  # the first noise that is too large
-    if drawn.label == "paired_laplace":  # two real Laplace noises, on a grid that is fine beside them
+    # the first noise that is too large
+    last = math.floor(error) * per + (per // 2 if per > 1 else 1)
+    # two real Laplace noises, on a grid that is fine beside them
+    if drawn.label == "paired_laplace":
         t = last / drawn.scale
         return 1 - (1 + t / 2) * math.exp(-t)
     if drawn.label == "joint_laplace":  # several real Laplace noises
@@ -82,8 +101,8 @@ def exact_coverage(drawn, measure, error):
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @pytest.mark.parametrize("shape", ["even", "ends"])
 def test_stated_intervals_hold_as_often_as_stated_and_hardly_more(noise, shape):
-    """Counts and sums as often as the integers allow; ratios within 2% of nominal (a variance's union bound); a median
-    whose values lie more densely than evenly more often."""
+    """Counts and sums as often as the integers allow; ratios within 2% of nominal (a variance's
+    union bound); a median whose values lie more densely than evenly more often."""
     asked = query(table(shape), **ASKED)
     out = asked.release(epsilon=9, delta=1e-6, noise=noise)
     errors = out.accuracy()
@@ -93,11 +112,18 @@ def test_stated_intervals_hold_as_often_as_stated_and_hardly_more(noise, shape):
         assert found >= 0.95 - SLACK, output.name
         if output.formula in ("count", "sum"):
             (error,) = errors.filter(pl.col("column") == output.name)["error"].unique()
-            most = exact_coverage(out._numbers.noise.of(measure), measure, error) if output.whole else 0.95
+            most = (
+                exact_coverage(out._numbers.noise.of(measure), measure, error)
+                if output.whole
+                else 0.95
+            )
         else:
-            most = {"mean": 0.955, "var": 0.975, "std": 0.975, "quantile": 0.97 if shape == "even" else 1.0}[
-                output.formula
-            ]
+            most = {
+                "mean": 0.955,
+                "var": 0.975,
+                "std": 0.975,
+                "quantile": 0.97 if shape == "even" else 1.0,
+            }[output.formula]
         assert found <= most + SLACK, output.name
 
 
@@ -116,19 +142,25 @@ def test_noise_that_is_larger_than_stated_is_caught():
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_errors_stated_before_hold_after(noise):
-    """For counts, sums and even medians as often as after; for ratios at least so often, whatever the values."""
+    """For counts, sums and even medians as often as after;
+    for ratios at least so often, whatever the values.
+    """
     for shape in ("even", "ends"):
         asked = query(table(shape), **ASKED)
         stated = asked.accuracy(epsilon=9, delta=1e-6, noise=noise, assume_rows=ROWS)
         out = asked.release(epsilon=9, delta=1e-6, noise=noise).table
         for column, error in stated.select("column", "error").iter_rows():
-            found = ((out[column].cast(pl.Float64) - float(truths(shape)[column])).abs() <= error + 1e-4).mean()
+            found = (
+                (out[column].cast(pl.Float64) - float(truths(shape)[column])).abs() <= error + 1e-4
+            ).mean()
             assert found >= 0.95 - SLACK, (shape, column)
 
 
 @pytest.mark.parametrize("alpha", [0.5, 0.01])
 def test_other_confidences(alpha):
-    asked = query(table("even"), n=dp.count(), total=dp.sum("x"), mean=dp.mean("x"), std=dp.std("x"))
+    asked = query(
+        table("even"), n=dp.count(), total=dp.sum("x"), mean=dp.mean("x"), std=dp.std("x")
+    )
     errors = asked.release(epsilon=6, noise="laplace").accuracy(alpha=alpha)
     slack = 6 * math.sqrt(alpha * (1 - alpha) / GROUPS)
     for column in ("n", "total", "mean", "std"):
@@ -138,23 +170,38 @@ def test_other_confidences(alpha):
 
 @pytest.mark.long
 def test_one_number_ungrouped_many_times():
-    """100 releases of one table: a coverage of 0.95 is missed by 7 standard errors with probability below 1e-7."""
+    """100 releases of one table: a coverage of 0.95 is missed by 7 standard
+    errors with probability below 1e-7.
+    """
     x = values("even")
-    frame = dp.protect(pl.DataFrame({"id": range(ROWS), "x": x}), unit="id", budget=dp.Budget(epsilon=1e9))
+    frame = dp.protect(
+        pl.DataFrame({"id": range(ROWS), "x": x}), unit="id", budget=dp.Budget(epsilon=1e9)
+    )
     asked = frame.clip("x", 0, 100).bound(max_rows=1).agg(n=dp.count(), mean=dp.mean("x"))
     errors = pl.concat(asked.release(epsilon=2).accuracy() for _ in range(100))
     for column, true in (("n", ROWS), ("mean", x.mean())):
         assert coverage(errors, column, true) >= 0.95 - 7 * math.sqrt(0.05 * 0.95 / 100)
 
 
-@pytest.mark.parametrize("asked", [{}, {"values": "x", "aggfunc": "count"}, {"values": "x", "aggfunc": "sum"}])
+@pytest.mark.parametrize(
+    "asked", [{}, {"values": "x", "aggfunc": "count"}, {"values": "x", "aggfunc": "sum"}]
+)
 def test_derived_margins_are_as_often_right_as_stated(asked):
-    """3,000 rows of a crosstab are 3,000 sums of three noisy cells, each missed with probability 0.045 to 0.05."""
+    """3,000 rows of a crosstab are 3,000 sums of three noisy cells, each missed
+    with probability 0.045 to 0.05.
+    """
     number = 3000
-    rows = {"id": range(3 * number), "r": [str(i // 3) for i in range(3 * number)], "c": list("abc") * number, "x": 1.0}
+    rows = {
+        "id": range(3 * number),
+        "r": [str(i // 3) for i in range(3 * number)],
+        "c": list("abc") * number,
+        "x": 1.0,
+    }
     frame = dp.protect(pl.DataFrame(rows), unit="id", budget=dp.Budget(epsilon=1e9)).clip("x", 0, 1)
     keys = {"r": [str(i) for i in range(number)], "c": ["a", "b", "c"]}
-    out = frame.crosstab("r", "c", keys=keys, margins=True, max_rows=1, **asked).release(epsilon=0.1)
+    out = frame.crosstab("r", "c", keys=keys, margins=True, max_rows=1, **asked).release(
+        epsilon=0.1
+    )
     errors = out.accuracy().filter((pl.col("c") == "All") & (pl.col("r") != "All"))
     assert errors.height == number
     slack = 5.5 * math.sqrt(0.05 * 0.95 / number)
@@ -168,7 +215,9 @@ def test_derived_margins_are_as_often_right_as_stated(asked):
 @pytest.mark.parametrize("scale", [0.3, 1.0, 2.5, 40.0])
 @pytest.mark.parametrize("alpha", [0.3, 0.05, 1e-4])
 def test_a_number_that_is_rounded_after_its_noise(family, scale, alpha):
-    """The smallest whole error for every total, by its exact law: totals n + f/8 of any fraction."""
+    """The smallest whole error for every total, by its exact law:
+    totals n + f/8 of any fraction.
+    """
     per = 8
     error = noise_error(family, scale * per, alpha, per=per)
 
@@ -186,9 +235,9 @@ def test_a_number_that_is_rounded_after_its_noise(family, scale, alpha):
 @pytest.mark.parametrize("family", sorted(TAILS))
 def test_rounding_adds_at_most_one(family):
     for scale in (1.0, 7.0):
-        assert 0 <= noise_error(family, scale * 2**20, 0.05, per=2**20) - noise_error(family, scale, 0.05) <= 1 or (
-            family == "discrete_laplace"
-        )
+        assert 0 <= noise_error(family, scale * 2**20, 0.05, per=2**20) - noise_error(
+            family, scale, 0.05
+        ) <= 1 or (family == "discrete_laplace")
 
 
 # Quantiles
@@ -206,7 +255,11 @@ FALLING = np.clip(-12 * np.log(1 - u), 0, 100)
 def test_quantiles_of_values_that_become_rarer_towards_their_bounds(x, epsilon):
     """At the low price most are not known: the interval then says so, and is right."""
     groups, ranks = 500, [0.02, 0.25, 0.5, 0.75, 0.9]
-    rows = {"id": range(groups * 200), "g": np.repeat(np.arange(groups), 200), "x": np.tile(x, groups)}
+    rows = {
+        "id": range(groups * 200),
+        "g": np.repeat(np.arange(groups), 200),
+        "x": np.tile(x, groups),
+    }
     frame = dp.protect(pl.DataFrame(rows), unit="id", budget=dp.Budget(epsilon=1e9))
     asked = frame.group_by("g", keys=list(range(groups)), max_groups=1, max_rows_per_group=1)
     asked = asked.agg(n=dp.count(), **{f"q{q}": dp.quantile("x", q, (0, 100)) for q in ranks})
@@ -215,12 +268,15 @@ def test_quantiles_of_values_that_become_rarer_towards_their_bounds(x, epsilon):
         true = np.quantile(x, q, method="inverted_cdf")
         assert coverage(errors, f"q{q}", true) >= 0.95 - 6 * math.sqrt(0.05 * 0.95 / groups), q
     middle = errors.filter(pl.col("column") == "q0.5")["error"]
-    # At the low price a count that is 18 scales too high makes one known: of 500 groups six never are so.
+    # At the low price a count that is 18 scales too high makes one known: of 500 groups six never
+    # are so.
     assert middle.max() < 15 if epsilon == 1 else (middle >= 50).mean() > 0.99
 
 
 def test_a_quantile_is_known_by_its_bounds_where_nothing_is_counted():
-    frame = dp.protect(pl.DataFrame({"id": [1, 2], "x": [1.0, 5.0]}), unit="id", budget=dp.Budget(epsilon=9))
+    frame = dp.protect(
+        pl.DataFrame({"id": [1, 2], "x": [1.0, 5.0]}), unit="id", budget=dp.Budget(epsilon=9)
+    )
     out = frame.median("x", bounds=(0, 10), max_rows=1).release(epsilon=1)
     (row,) = out.accuracy().iter_rows(named=True)
     assert (row["lower"], row["upper"]) == (0.0, 10.0)
@@ -230,7 +286,9 @@ def test_a_quantile_is_known_by_its_bounds_where_nothing_is_counted():
 
 @pytest.mark.parametrize("rows", [0, -1, "many", float("inf"), True])
 def test_rows_that_are_none_are_refused(rows):
-    frame = dp.protect(pl.DataFrame({"id": [1], "x": [1.0]}), unit="id", budget=dp.Budget(epsilon=9))
+    frame = dp.protect(
+        pl.DataFrame({"id": [1], "x": [1.0]}), unit="id", budget=dp.Budget(epsilon=9)
+    )
     asked = frame.median("x", bounds=(0, 10), max_rows=1)
     with pytest.raises(InvalidArgument, match="assume_rows"):
         asked.accuracy(epsilon=1, assume_rows=rows)
@@ -239,8 +297,14 @@ def test_rows_that_are_none_are_refused(rows):
 
 
 def test_extremes_take_no_count_for_granted():
-    frame = dp.protect(pl.DataFrame({"id": [1, 2], "x": [1.0, 5.0]}), unit="id", budget=dp.Budget(epsilon=9))
-    out = frame.bound(max_rows=1).agg(n=dp.count(), low=dp.min("x", bounds=(0, 10))).release(epsilon=1)
+    frame = dp.protect(
+        pl.DataFrame({"id": [1, 2], "x": [1.0, 5.0]}), unit="id", budget=dp.Budget(epsilon=9)
+    )
+    out = (
+        frame.bound(max_rows=1)
+        .agg(n=dp.count(), low=dp.min("x", bounds=(0, 10)))
+        .release(epsilon=1)
+    )
     (row,) = out.accuracy().filter(pl.col("column") == "low").iter_rows(named=True)
     assert (row["lower"], row["upper"]) == (0.0, 10.0)
 
@@ -249,8 +313,17 @@ def test_extremes_take_no_count_for_granted():
 
 
 def nobody(**columns):
-    schema = {"id": pl.Int64, "k": pl.Int64, "w": pl.Float64, "t": pl.Datetime("us"), "d": pl.Date, **columns}
-    return dp.protect(pl.DataFrame(schema=schema), unit="id", budget=dp.Budget(epsilon=9, delta=1e-6))
+    schema = {
+        "id": pl.Int64,
+        "k": pl.Int64,
+        "w": pl.Float64,
+        "t": pl.Datetime("us"),
+        "d": pl.Date,
+        **columns,
+    }
+    return dp.protect(
+        pl.DataFrame(schema=schema), unit="id", budget=dp.Budget(epsilon=9, delta=1e-6)
+    )
 
 
 HALF = {  # the error of the middle of what the bounds allow
@@ -274,7 +347,9 @@ def test_an_answer_says_more_than_the_middle_of_its_bounds_from_the_stated_rows_
     price = {"epsilon": 0.8, "delta": 1e-6, "noise": noise}
     for column, least in asked.accuracy(**price).select("column", "useful_from").rows():
         enough, few = (
-            asked.accuracy(**price, assume_rows=rows).filter(pl.col("column") == column)["error"].item()
+            asked.accuracy(**price, assume_rows=rows)
+            .filter(pl.col("column") == column)["error"]
+            .item()
             for rows in (least, least - 1)
         )
         assert enough < constant * (1 + 1e-9)
@@ -283,7 +358,11 @@ def test_an_answer_says_more_than_the_middle_of_its_bounds_from_the_stated_rows_
 
 def test_a_total_of_fewer_rows_is_below_its_error_even_if_all_have_the_largest_value():
     asked = nobody(x=pl.Float64).agg(
-        n=dp.count(), u=dp.count_units(), s=dp.sum("x", bounds=(-40, 10)), d=dp.n_unique("k"), max_rows=3
+        n=dp.count(),
+        u=dp.count_units(),
+        s=dp.sum("x", bounds=(-40, 10)),
+        d=dp.n_unique("k"),
+        max_rows=3,
     )
     errors = asked.accuracy(epsilon=0.5)
     largest = errors["column"].replace_strict({"n": 1, "u": 1, "s": 40, "d": 1})
@@ -302,7 +381,9 @@ def test_rows_are_not_known_where_no_bounds_hold_the_answer():
 
 
 def test_more_rows_than_any_table_has_are_not_known():
-    """The error of the largest limit at the smallest price is above 10^21 rows, which 64 bits do not hold."""
+    """The error of the largest limit at the smallest price is above 10^21
+    rows, which 64 bits do not hold.
+    """
     frame = nobody(x=pl.Float64)
     query = frame.agg(n=dp.count(), m=dp.mean("x", bounds=(0, 1)), max_rows=2**31 - 1)
     assert set(query.accuracy(epsilon=1e-12)["useful_from"]) == {None}
@@ -319,7 +400,9 @@ def test_a_warning_names_the_columns_that_are_hopeless_and_when_they_are_not():
     asked = nobody(x=pl.Float64).agg(n=dp.count(), m=dp.mean("x", bounds=(0, 100)), max_rows=2)
     count_rows, mean_rows = asked.accuracy(epsilon=0.1)["useful_from"]
     assert count_rows < mean_rows
-    with pytest.warns(DpFrameWarning, match=f"With {mean_rows - 1:,} rows.*: m from {mean_rows:,}. Ask for fewer"):
+    with pytest.warns(
+        DpFrameWarning, match=f"With {mean_rows - 1:,} rows.*: m from {mean_rows:,}. Ask for fewer"
+    ):
         asked.accuracy(epsilon=0.1, assume_rows=mean_rows - 1)
     asked.accuracy(epsilon=0.1, assume_rows=mean_rows)
     asked.accuracy(epsilon=[0.1, 1.0], assume_rows=mean_rows - 1)  # one of the prices is enough
@@ -349,7 +432,9 @@ AGGREGATES = {
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_epsilon_for_is_the_inverse_of_accuracy(name, noise):
     schema = {"id": pl.Int64, "x": pl.Float64, "k": pl.Int64, "t": pl.Datetime("us"), "d": pl.Date}
-    frame = dp.protect(pl.DataFrame(schema=schema), unit="id", budget=dp.Budget(epsilon=9, delta=1e-6))
+    frame = dp.protect(
+        pl.DataFrame(schema=schema), unit="id", budget=dp.Budget(epsilon=9, delta=1e-6)
+    )
     asked = frame.bound(max_rows=3).agg(**{name: AGGREGATES[name]})
     options = {"delta": 1e-6, "noise": noise, "assume_rows": 5000}
     wanted = asked.accuracy(epsilon=0.5, **options)["error"].item()
@@ -361,7 +446,9 @@ def test_epsilon_for_is_the_inverse_of_accuracy(name, noise):
 
 
 def test_without_rows_the_error_of_a_ratio_or_quantile_is_not_known():
-    frame = dp.protect(pl.DataFrame({"id": [1], "x": [1.0]}), unit="id", budget=dp.Budget(epsilon=9))
+    frame = dp.protect(
+        pl.DataFrame({"id": [1], "x": [1.0]}), unit="id", budget=dp.Budget(epsilon=9)
+    )
     for aggregate in (dp.mean, dp.var, dp.std, dp.median):
         asked = frame.bound(max_rows=1).agg(a=aggregate("x", bounds=(0, 9)))
         assert asked.accuracy(epsilon=1)["error"].item() is None
@@ -372,9 +459,17 @@ def test_without_rows_the_error_of_a_ratio_or_quantile_is_not_known():
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_the_widest_bounds_there_are(noise):
-    frame = dp.protect(pl.DataFrame({"id": [1], "x": [1.0]}), unit="id", budget=dp.Budget(epsilon=9, delta=1e-3))
-    asked = frame.bound(max_rows=1).agg(mean=dp.mean("x", (-1e269, 1e269)), var=dp.var("x", (0, 1e134)))
-    assert asked.accuracy(epsilon=1, delta=1e-6, noise=noise, assume_rows=10**6)["error"].is_finite().all()
+    frame = dp.protect(
+        pl.DataFrame({"id": [1], "x": [1.0]}), unit="id", budget=dp.Budget(epsilon=9, delta=1e-3)
+    )
+    asked = frame.bound(max_rows=1).agg(
+        mean=dp.mean("x", (-1e269, 1e269)), var=dp.var("x", (0, 1e134))
+    )
+    assert (
+        asked.accuracy(epsilon=1, delta=1e-6, noise=noise, assume_rows=10**6)["error"]
+        .is_finite()
+        .all()
+    )
     assert asked.release(epsilon=1, delta=1e-6, noise=noise).accuracy()["error"].is_finite().all()
     with pytest.raises(InvalidBounds, match="1e134"):
         frame.var("x", (0, 1e136), max_rows=1)
@@ -383,10 +478,20 @@ def test_the_widest_bounds_there_are(noise):
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_the_narrowest_bounds_there_are(noise):
-    """Squares below the least float are 0 without noise, and were released as if they were known."""
-    frame = dp.protect(pl.DataFrame({"id": [1], "x": [1.0]}), unit="id", budget=dp.Budget(epsilon=9, delta=1e-3))
-    asked = frame.bound(max_rows=1).agg(mean=dp.mean("x", (0, 1e-300)), var=dp.var("x", (0, 1e-134)))
-    assert asked.accuracy(epsilon=1, delta=1e-6, noise=noise, assume_rows=10**6)["error"].is_finite().all()
+    """Squares below the least float are 0 without noise, and were
+    released as if they were known.
+    """
+    frame = dp.protect(
+        pl.DataFrame({"id": [1], "x": [1.0]}), unit="id", budget=dp.Budget(epsilon=9, delta=1e-3)
+    )
+    asked = frame.bound(max_rows=1).agg(
+        mean=dp.mean("x", (0, 1e-300)), var=dp.var("x", (0, 1e-134))
+    )
+    assert (
+        asked.accuracy(epsilon=1, delta=1e-6, noise=noise, assume_rows=10**6)["error"]
+        .is_finite()
+        .all()
+    )
     errors = asked.release(epsilon=1, delta=1e-6, noise=noise).accuracy()["error"]
     assert errors.is_finite().all()
     assert (errors > 0).all()

@@ -32,7 +32,9 @@ def grouped(frame, **options):
 
 
 def test_the_ends_stand_beside_each_number_and_are_those_of_accuracy():
-    asked = grouped(protect()).agg(n=dp.count(), total=dp.sum("x", (0, 40)), mean=dp.mean("when", DAYS))
+    asked = grouped(protect()).agg(
+        n=dp.count(), total=dp.sum("x", (0, 40)), mean=dp.mean("when", DAYS)
+    )
     out = asked.release(epsilon=1, ci=0.9)
     assert out.table.columns == [
         "g",
@@ -52,12 +54,19 @@ def test_the_ends_stand_beside_each_number_and_are_those_of_accuracy():
     for name in ("n", "total", "mean"):
         found = stated.filter(pl.col("column") == name)
         for end, column in (("lower", f"{name}_low"), ("upper", f"{name}_high")):
-            assert np.abs(out.table[column].cast(pl.Float64).to_numpy() - found[end].to_numpy()).max() <= 1
+            assert (
+                np.abs(out.table[column].cast(pl.Float64).to_numpy() - found[end].to_numpy()).max()
+                <= 1
+            )
 
 
 def test_more_confidence_is_wider_and_costs_nothing():
     budget = dp.Budget(epsilon=1)
-    out = grouped(protect(budget=budget)).agg(n=dp.count(), mean=dp.mean("x", (0, 40))).release(epsilon=1)
+    out = (
+        grouped(protect(budget=budget))
+        .agg(n=dp.count(), mean=dp.mean("x", (0, 40)))
+        .release(epsilon=1)
+    )
     narrow, wide = out.with_ci(0.5).table, out.with_ci(0.99).table
     for name in ("n", "mean"):
         assert (wide[f"{name}_low"] <= narrow[f"{name}_low"]).all()
@@ -73,7 +82,9 @@ def test_pandas_gets_pandas():
 
 
 def test_one_number_in_one_line():
-    out = ROWS.dp.sum("x", bounds=(0, 40), unit="id", max_rows=1, budget=dp.Budget(epsilon=1), epsilon=1, ci=0.95)
+    out = ROWS.dp.sum(
+        "x", bounds=(0, 40), unit="id", max_rows=1, budget=dp.Budget(epsilon=1), epsilon=1, ci=0.95
+    )
     assert out.table.columns == ["x", "x_low", "x_high"]
     assert out.value == out.table["x"].item()
     assert out.table["x_low"].item() < out.value < out.table["x_high"].item()
@@ -108,7 +119,9 @@ def test_names_that_would_meet_are_refused_before_anything_is_paid(names):
     with pytest.raises(InvalidArgument, match="second column"):
         asked.release(epsilon=1, ci=0.95)
     frame = protect(ROWS.rename({"g": "n_low"}), budget)
-    asked = frame.group_by("n_low", keys=["a"], max_groups=1, max_rows_per_group=1).agg(n=dp.count())
+    asked = frame.group_by("n_low", keys=["a"], max_groups=1, max_rows_per_group=1).agg(
+        n=dp.count()
+    )
     with pytest.raises(InvalidArgument, match="'n_low'"):
         asked.release(epsilon=1, ci=0.95)
     assert budget.spent.epsilon == 0
@@ -126,16 +139,24 @@ def test_the_stored_answer_is_the_same_with_and_without(tmp_path):
 
 def test_keys_found_in_the_data_and_suppressed_groups():
     out = (
-        grouped(protect(), keys=None).agg(n=dp.count(), x=dp.sum("x", (0, 40))).release(epsilon=50, delta=1e-3, ci=0.95)
+        grouped(protect(), keys=None)
+        .agg(n=dp.count(), x=dp.sum("x", (0, 40)))
+        .release(epsilon=50, delta=1e-3, ci=0.95)
     )
     assert out.table["g"].to_list() == ["a", "b"]
     hidden = out.suppress(below=1000).table
-    assert all(hidden[name].null_count() == 2 for name in ("n", "n_low", "n_high", "x", "x_low", "x_high"))
+    assert all(
+        hidden[name].null_count() == 2 for name in ("n", "n_low", "n_high", "x", "x_low", "x_high")
+    )
 
 
 def test_post_processing_keeps_the_intervals_of_what_was_drawn():
     frame = protect(ROWS.head(0))
-    out = grouped(frame, keys=[str(i) for i in range(50)]).agg(n=dp.count()).release(epsilon=0.1, ci=0.95)
+    out = (
+        grouped(frame, keys=[str(i) for i in range(50)])
+        .agg(n=dp.count())
+        .release(epsilon=0.1, ci=0.95)
+    )
     assert (out.table["n_low"] < 0).any()
     fixed = out.nonnegative().round().table
     assert (fixed["n_low"] >= 0).all()

@@ -1,4 +1,6 @@
-"""People in two groups: the covariance that a release pays for, its claim, and differences that follow from it."""
+"""People in two groups: the covariance that a release pays for, its claim, and
+differences that follow from it.
+"""
 
 import itertools
 
@@ -47,14 +49,21 @@ def _adaptive(question):
 
 
 def _vectors(keys, limits, size):
-    """Each small unit's part of every total under weights as large as they can be: shape (units, totals, groups)."""
+    """Each small unit's part of every total under weights as large as they can be:
+    shape (units, totals, groups).
+    """
     kinds = list(itertools.product(keys, (-9.0, 3.0, None)))
-    units = [u for number in range(4) for u in itertools.combinations_with_replacement(kinds, number)][::5]
+    units = [
+        u for number in range(4) for u in itertools.combinations_with_replacement(kinds, number)
+    ][::5]
     parts = []
     for unit in units:
         question = _asked([(1, g, x) for g, x in unit], "add-remove", limits, keys)
         totals, rng = _adaptive(question), np.random.default_rng(2)
-        weights = {i: rng.integers(-size, size, (len(keys), len(t.moment.parts))) for i, t in totals.items()}
+        weights = {
+            i: rng.integers(-size, size, (len(keys), len(t.moment.parts)))
+            for i, t in totals.items()
+        }
         held = engine.totals(question, 1).held
         again = engine.totals(question, 1, None, (held, weights))
         parts.append([again.values[i] for i in totals])
@@ -62,7 +71,9 @@ def _vectors(keys, limits, size):
 
 
 @pytest.mark.one_in(2)
-@pytest.mark.parametrize(("keys", "limits"), [(["a", "b"], LIMITS[0]), (["a", "b"], LIMITS[1])], ids=str)
+@pytest.mark.parametrize(
+    ("keys", "limits"), [(["a", "b"], LIMITS[0]), (["a", "b"], LIMITS[1])], ids=str
+)
 def test_one_unit_moves_products_by_no_more_than_is_claimed_whatever_the_weights_are(keys, limits):
     _hold(keys, limits)
 
@@ -74,7 +85,9 @@ def test_one_unit_moves_products_of_three_groups_by_no_more_than_is_claimed(limi
 
 
 def _hold(keys, limits):
-    """Add-remove: each unit's part is a change. Replace: so is the difference of two units' parts."""
+    """Add-remove: each unit's part is a change.
+    Replace: so is the difference of two units' parts.
+    """
     parts = _vectors(keys, limits, 2**30)
     for relation in ("add-remove", "replace"):
         totals = _adaptive(_asked([], relation, limits, keys)).values()
@@ -86,12 +99,16 @@ def _hold(keys, limits):
             assert change.sum(axis=1).max() <= claim.exact_l1
             assert (change**2).sum(axis=1, dtype=np.float64).max() <= claim.l2_squared
             assert change.max() <= claim.exact_linf
-        reached = [changes[:, i].max() / float(t.sensitivity.exact_linf) for i, t in enumerate(totals)]
+        reached = [
+            changes[:, i].max() / float(t.sensitivity.exact_linf) for i, t in enumerate(totals)
+        ]
         assert min(reached) > 0.4  # a claim of less than half would be noticed
 
 
 def test_few_rows_in_all_halve_both_factors():
-    """With at most two rows in all, a product of influences of one row each is a quarter of the largest square."""
+    """With at most two rows in all, a product of influences of one row each is a
+    quarter of the largest square.
+    """
     (total, *_) = _products(_asked([], "add-remove", LIMITS[0], ["a", "b"])).values()
     assert total.moment.cap == INFLUENCE_MOST**2 // 4
     assert total.sensitivity.exact_l1 == INFLUENCE_MOST**2 // 4
@@ -111,8 +128,12 @@ def test_few_rows_in_all_halve_both_factors():
         ({}, {"max_groups": 2, "max_rows": 2}, 0),
     ],
 )
-def test_products_are_paid_for_where_groups_are_few_and_people_may_be_in_several(by, limits, number):
-    frame = dp.protect(pl.DataFrame(schema=SCHEMA), unit="u", budget=dp.Budget(epsilon=1.0, delta=1e-3))
+def test_products_are_paid_for_where_groups_are_few_and_people_may_be_in_several(
+    by, limits, number
+):
+    frame = dp.protect(
+        pl.DataFrame(schema=SCHEMA), unit="u", budget=dp.Budget(epsilon=1.0, delta=1e-3)
+    )
     question = frame.group_by("g", **by, **limits).agg(n=dp.count_units())._question
     assert len(_products(question.covering(Covers.POPULATION))) == number
     assert not _products(question)
@@ -130,7 +151,9 @@ def test_the_price_is_the_same_and_the_report_says_what_was_paid_for():
 
 
 def _panel(rng, people, sign, groups="ab"):
-    """Everybody has a row in each group; what they differ by is alike in all groups, or opposite in the second."""
+    """Everybody has a row in each group; what they differ by is alike in all
+    groups, or opposite in the second.
+    """
     own = rng.normal(size=people)
     signs = [sign if i == 1 else 1 for i in range(len(groups))]
     x = np.concatenate([s * own + 0.3 * rng.normal(size=people) for s in signs])
@@ -144,7 +167,11 @@ def test_without_noise_the_variance_of_a_difference_is_that_of_people(sign):
     rows = rows.filter(pl.Series(np.random.default_rng(4).random(rows.height) < 0.8))
     with pytest.warns(dp.errors.DpFrameWarning):
         frame = dp.protect(rows, unit="u", budget=dp.Budget(epsilon=1e12))
-    names = {"m": dp.mean("x", bounds=(-4, 4)), "people": dp.count_units(), "d": dp.std("x", bounds=(-4, 4))}
+    names = {
+        "m": dp.mean("x", bounds=(-4, 4)),
+        "people": dp.count_units(),
+        "d": dp.std("x", bounds=(-4, 4)),
+    }
     out = frame.group_by("g", keys=["a", "b", "c"], max_groups=3, max_rows=3).agg(**names)
     out = out.release(epsilon=EXACT, covers="population")
     means, sizes = pl.col("x").mean().over("g"), pl.len().over("g")
@@ -156,7 +183,11 @@ def test_without_noise_the_variance_of_a_difference_is_that_of_people(sign):
         "d": (squares - variance) / sizes / 2 / variance.sqrt(),
     }
     for output in out._numbers.outputs:
-        table = rows.with_columns(i=influences[output.name]).pivot("g", index="u", values="i").fill_null(0)
+        table = (
+            rows.with_columns(i=influences[output.name])
+            .pivot("g", index="u", values="i")
+            .fill_null(0)
+        )
         for one, other in ((0, 1), (1, 2), (2, 0)):
             first, second = table["abc"[one]], table["abc"[other]]
             part = sampling_parts(out._numbers, output, ([one], [other]), 0.05, apart=False)
@@ -182,7 +213,9 @@ def test_noise_never_takes_the_variance_of_a_difference_below_or_above_what_is_p
 def test_variances_of_large_values_have_differences_without_a_warning(size):
     rows = _panel(np.random.default_rng(5), 20, 1).with_columns(x=pl.col("x") * size)
     frame = dp.protect(rows, unit="u", budget=dp.Budget(epsilon=1e3))
-    query = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows=2).var("x", bounds=(-4 * size, 4 * size))
+    query = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows=2).var(
+        "x", bounds=(-4 * size, 4 * size)
+    )
     row = query.release(epsilon=0.5, covers="population").difference("a", "b").row(0, named=True)
     assert row["lower"] <= row["estimate"] <= row["upper"]
 
@@ -191,15 +224,21 @@ def _misses(sign, epsilon, repeats, **options):
     """How often the intervals of three statistics leave out the true difference, which is 0."""
     rng, misses = np.random.default_rng(6), 0
     for _ in range(repeats):
-        frame = dp.protect(_panel(rng, 150, sign), unit="u", budget=dp.Budget(epsilon=1e3, delta=0.1))
-        query = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows=2).mean("x", bounds=(-4, 4))
+        frame = dp.protect(
+            _panel(rng, 150, sign), unit="u", budget=dp.Budget(epsilon=1e3, delta=0.1)
+        )
+        query = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows=2).mean(
+            "x", bounds=(-4, 4)
+        )
         out = query.release(epsilon=epsilon, covers="population", **options)
         misses += out.difference("a", "b")["p_value"][0] <= 0.05
     return misses
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("options", [{}, {"noise": "gaussian", "delta": 1e-5}], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize(
+    "options", [{}, {"noise": "gaussian", "delta": 1e-5}], ids=["laplace", "gaussian"]
+)
 @pytest.mark.parametrize("epsilon", [1.0, 100.0])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_people_in_both_groups_keep_the_level(sign, epsilon, options):
@@ -213,9 +252,12 @@ def test_opposite_people_keep_the_level():
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("same_noise")  # with other noise 12 or fewer are rejected in one of 300 runs
+# with other noise 12 or fewer are rejected in one of 300 runs
+@pytest.mark.usefixtures("same_noise")
 def test_the_variance_of_people_who_are_alike_is_too_small_for_opposite_ones(monkeypatch):
-    """The negative control: a variance that counts the covariance of opposite people with the wrong sign."""
+    """The negative control: a variance that counts the covariance of
+    opposite people with the wrong sign.
+    """
     alike = lambda *pairs, **_: np.full(len(pairs[2][0]), 0.2)  # noqa: E731
     monkeypatch.setattr("dpframe.release.accuracy.group_differences.sampling_parts", alike)
     assert _misses(-1, 100.0, 40) > 12
@@ -230,6 +272,8 @@ def test_people_who_are_alike_in_both_groups_have_narrow_differences():
     for keys in (["a", "b"], ["a", "b", "c", "d", "e", "f"]):
         frame = dp.protect(rows, unit="u", budget=dp.Budget(epsilon=1e3))
         query = frame.group_by("g", keys=keys, max_groups=2, max_rows=2).mean("x", bounds=(-4, 4))
-        row = query.release(epsilon=50.0, covers="population").difference("b", "a").row(0, named=True)
+        row = (
+            query.release(epsilon=50.0, covers="population").difference("b", "a").row(0, named=True)
+        )
         widths.append(row["upper"] - row["lower"])
     assert widths[0] < widths[1] / 3

@@ -1,7 +1,9 @@
-"""Errors of whole numbers that are put together of rounded ones: differences, margins and periods, by the exact law.
+"""Errors of whole numbers that are put together of rounded ones:
+differences, margins and periods, by the exact law.
 
-A whole number exceeds an error e from the next whole number on. Where such errors are multiplied or added as if they
-were those of real numbers, intervals miss more than they say: up to 10% in place of 5%, where noise is small.
+A whole number exceeds an error e from the next whole number on. Where such errors are multiplied or
+added as if they were those of real numbers, intervals miss more than they say: up to 10% in place
+of 5%, where noise is small.
 """
 
 import math
@@ -20,7 +22,9 @@ LEVELS = [0.01, 0.05, 0.2]
 
 
 def law(scale, number):
-    """The probabilities of whole numbers from the middle on, of the sum of rounded normal noises."""
+    """The probabilities of whole numbers from the middle on, of
+    the sum of rounded normal noises.
+    """
     reach = math.ceil(12 * scale) + 2
     whole = np.arange(-reach, reach + 1)
     one = norm.cdf((whole + 0.5) / scale) - norm.cdf((whole - 0.5) / scale)
@@ -78,8 +82,14 @@ def test_a_period_of_a_series_is_missed_as_often_as_is_said(rho):
 
 
 def test_errors_as_of_real_numbers_miss_too_much():
-    """The negative control: the error of one count, times √2; and the floor of the error of a real sum."""
-    worst = max(missed(scale, 2, math.sqrt(2) * math.ceil(1.96 * scale - 0.5)) for scale in (0.61, 2.8, 3.3))
+    """The negative control: the error of one count, times √2;
+    and the floor of the error of a real sum.
+    """
+    worst = max(
+        missed(scale, 2, math.sqrt(2) * math.ceil(1.96 * scale - 0.5)) for scale in (0.61, 2.8, 3.3)
+    )
     assert worst > 0.055
-    floors = max(missed(s, 2, math.floor(1.96 * math.sqrt(2 * s**2 + 0.5))) for s in np.linspace(0.6, 5, 50))
+    floors = max(
+        missed(s, 2, math.floor(1.96 * math.sqrt(2 * s**2 + 0.5))) for s in np.linspace(0.6, 5, 50)
+    )
     assert floors > 0.055

@@ -1,4 +1,6 @@
-"""Tables changed together: they agree wherever they share columns, are not negative, are whole, and stay near."""
+"""Tables changed together: they agree wherever they share columns, are not
+negative, are whole, and stay near.
+"""
 
 from itertools import combinations
 
@@ -32,7 +34,9 @@ def agree(joint, workload):
     parts = {tuple(sorted(set(a) & set(b))) for a in workload for b in workload}
     for part in parts:
         views = [
-            joint.tables[table].sum(axis=tuple(axis for axis, i in enumerate(table) if i not in part))
+            joint.tables[table].sum(
+                axis=tuple(axis for axis, i in enumerate(table) if i not in part)
+            )
             for table in workload
             if set(part) <= set(table)
         ]
@@ -75,7 +79,9 @@ def test_numbers_that_are_whole_and_not_negative_stay():
         assert all(np.array_equal(table, exact(part)) for part, table in joint.tables.items())
 
 
-@pytest.mark.parametrize("workload", [list(combinations(range(4), 3)), [(0, 1, 2), (0, 1), (1, 2), (0, 2)]])
+@pytest.mark.parametrize(
+    "workload", [list(combinations(range(4), 3)), [(0, 1, 2), (0, 1), (1, 2), (0, 2)]]
+)
 def test_three_shared_margins_are_refused(workload):
     with pytest.raises(UnsupportedOperation, match="shares 3 margins"):
         family_of(workload, "round", str)
@@ -111,7 +117,9 @@ def test_twenty_released_tables_agree_exactly(out):
     for views in shared(done).values():
         assert all(view == views[0] for view in views)
     assert all(str(dtype) == "int64" for dtype in done["p", "q"].to_pandas().dtypes)
-    assert done["p"].to_polars()["count"].to_list() == done["p", "q"].to_pandas()["All"].tolist()[:-1]
+    assert (
+        done["p"].to_polars()["count"].to_list() == done["p", "q"].to_pandas()["All"].tolist()[:-1]
+    )
 
 
 @pytest.mark.filterwarnings("ignore:round")
@@ -119,7 +127,9 @@ def test_twenty_released_tables_agree_exactly(out):
 def test_tables_that_are_changed_one_by_one_do_not_agree():
     """One release in a hundred agrees by chance; eight do not."""
     views = [shared(released(), lambda table: table.nonnegative().round()) for _ in range(8)]
-    assert any(view != column[0] for counts in views for column in counts.values() for view in column)
+    assert any(
+        view != column[0] for counts in views for column in counts.values() for view in column
+    )
 
 
 def test_what_was_done_is_told_and_intervals_stay_those_of_the_noise(out):

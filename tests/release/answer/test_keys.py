@@ -38,7 +38,9 @@ def table(units):
 
 def mean_by_group(frame, most, neighbors="add-remove", unit="u"):
     limits = {} if isinstance(unit, dp.Rows) else {"max_groups": most, "max_rows_per_group": 2}
-    protected = dp.protect(frame, unit=unit, neighbors=neighbors, budget=dp.Budget(epsilon=1e6, delta=0.9))
+    protected = dp.protect(
+        frame, unit=unit, neighbors=neighbors, budget=dp.Budget(epsilon=1e6, delta=0.9)
+    )
     return protected.group_by("g", **limits).agg(x=dp.mean("x", (0, 1)))
 
 
@@ -66,7 +68,9 @@ def excess(p, q, epsilon):
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize("most", [1, 2])
 def test_the_keys_of_every_small_table_are_as_private_as_charged(neighbors, most):
-    """All tables of up to three units in up to two of three groups: exact laws, every neighbour, both directions."""
+    """All tables of up to three units in up to two of three groups:
+    exact laws, every neighbour, both directions.
+    """
     shapes = [s for size in range(most + 1) for s in itertools.combinations(GROUPS, size)]
     laws = {}
 
@@ -94,13 +98,18 @@ def test_a_rule_for_fewer_groups_would_not_be_private():
     """Negative control: the rule of one group where a unit has two."""
     rate, start = 1 / Fraction(selection_scale(1, EPSILON)), selection_start(DELTA, 1)
     chance = [sum(keep_probability(n, rate, start)) / 2 for n in (0, 1, 2)]
-    both = [{(i, j): (p if i else 1 - p) * (p if j else 1 - p) for i in (0, 1) for j in (0, 1)} for p in chance]
+    both = [
+        {(i, j): (p if i else 1 - p) * (p if j else 1 - p) for i in (0, 1) for j in (0, 1)}
+        for p in chance
+    ]
     assert excess(both[1], both[0], EPSILON) > 1.5 * DELTA
 
 
 @pytest.mark.parametrize("groups", [1, 2, 3, 10])
 def test_what_is_left_of_a_rule_without_its_delta_has_the_rho_that_is_charged(groups):
-    """P = (1-δ)·P' + δ·P″ with P″ a key never shown, Q″ one always shown: P' and Q' within ρ at many orders."""
+    """P = (1-δ)·P' + δ·P″ with P″ a key never shown, Q″ one always shown:
+    P' and Q' within ρ at many orders.
+    """
     rate, start = 1 / Fraction(selection_scale(groups, EPSILON)), selection_start(DELTA, groups)
     rho, free = float(choices_rho(groups, EPSILON)) / groups, float(start)
     seen = 0.0
@@ -111,7 +120,9 @@ def test_what_is_left_of_a_rule_without_its_delta_has_the_rho_that_is_charged(gr
         near = np.array([p, 1 - p - free]) / (1 - free), np.array([q - free, 1 - q]) / (1 - free)
         for one, two in (near, near[::-1]):
             for order in (1.01, 1.5, 2, 5, 50):
-                terms = [a**order * b ** (1 - order) for a, b in zip(one, two, strict=True) if a > 0]
+                terms = [
+                    a**order * b ** (1 - order) for a, b in zip(one, two, strict=True) if a > 0
+                ]
                 seen = max(seen, math.log(sum(terms)) / (order - 1) / order)
     assert 0 < seen <= rho * (1 + 1e-6)
 
@@ -132,12 +143,16 @@ def test_keys_show_with_fewer_units_than_a_noisy_threshold_asks_for(groups, unit
 def crowd(sizes):
     """Each key with its number of units, one row each."""
     rows = [(f"{name}/{i}", name) for name, size in sizes.items() for i in range(size)]
-    return pl.DataFrame(rows, {"u": pl.String, "g": pl.String}, orient="row").with_columns(x=pl.lit(1.0))
+    return pl.DataFrame(rows, {"u": pl.String, "g": pl.String}, orient="row").with_columns(
+        x=pl.lit(1.0)
+    )
 
 
 @pytest.mark.parametrize("kind", ["polars", "pandas"])
 def test_released_keys_have_the_law_of_the_rule(kind):
-    """40 keys of each size in one release: false alarm below 1e-7; a rule of half the rate is told apart."""
+    """40 keys of each size in one release: false alarm below 1e-7;
+    a rule of half the rate is told apart.
+    """
     frame = crowd({f"{n}-{i}": n for n in range(1, 31) for i in range(40)})
     query = mean_by_group(frame if kind == "polars" else frame.to_pandas(), 1)
     kept = np.zeros(31)
@@ -147,7 +162,9 @@ def test_released_keys_have_the_law_of_the_rule(kind):
             kept[int(name.split("-")[0])] += 1
     plan = noise_plan(query._question, Price(EPSILON, Fraction(1, 100)), "laplace")
     scale = plan.of(plan.decided_by.total).scale
-    chance = np.array([sum(keep_probability(n, 1 / Fraction(scale), plan.start)) / 2 for n in range(31)])
+    chance = np.array(
+        [sum(keep_probability(n, 1 / Fraction(scale), plan.start)) / 2 for n in range(31)]
+    )
     for n in range(1, 31):
         assert stats.binomtest(int(kept[n]), 200, chance[n]).pvalue > 1e-9
     slow = [sum(keep_probability(n, 1 / Fraction(2 * scale), plan.start)) / 2 for n in range(31)]
@@ -155,7 +172,9 @@ def test_released_keys_have_the_law_of_the_rule(kind):
 
 
 def test_a_released_number_of_units_decides_as_it_did():
-    grouped = dp.protect(crowd({"a": 50}), unit="u").group_by("g", max_groups=2, max_rows_per_group=3)
+    grouped = dp.protect(crowd({"a": 50}), unit="u").group_by(
+        "g", max_groups=2, max_rows_per_group=3
+    )
     query = grouped.agg(units=dp.count_units(), x=dp.mean("x", (0, 1)))
     plan = noise_plan(query._question, PRICE, "laplace")
     assert plan.decided_by.names == ("units",)
@@ -166,7 +185,9 @@ def test_a_released_number_of_units_decides_as_it_did():
 def test_rows_decide_where_each_unit_has_one_of_them():
     """Then the count is one of units: it is not measured twice."""
     frame = dp.protect(crowd({"a": 50}), unit="u")
-    one = frame.group_by("g", max_groups=2, max_rows_per_group=1).agg(n=dp.count(), x=dp.mean("x", (0, 1)))
+    one = frame.group_by("g", max_groups=2, max_rows_per_group=1).agg(
+        n=dp.count(), x=dp.mean("x", (0, 1))
+    )
     assert list(one.sensitivity) == ["n", "x.sum", "x.count"]
     each = frame.per_unit(g=dp.last("g", by="x")).group_by("g").count()
     assert list(each.sensitivity) == ["count"]
@@ -178,7 +199,8 @@ def test_rows_decide_where_each_unit_has_one_of_them():
 
 def test_gaussian_noise_finds_the_keys_where_one_unit_has_many():
     few, many = (
-        noise_plan(mean_by_group(crowd({"a": 5}), m)._question, Price(EPSILON, Fraction(1, 10**6))) for m in (1, 200)
+        noise_plan(mean_by_group(crowd({"a": 5}), m)._question, Price(EPSILON, Fraction(1, 10**6)))
+        for m in (1, 200)
     )
     assert few.of(few.decided_by.total).label == "truncated_geometric"
     assert many.of(many.decided_by.total).label == "gaussian"
@@ -188,7 +210,8 @@ def test_gaussian_noise_finds_the_keys_where_one_unit_has_many():
 
 
 @pytest.mark.parametrize(
-    ("m", "keys", "counted"), [(1, "truncated", "laplace"), (2, "truncated", "laplace"), (3, "g", "g")]
+    ("m", "keys", "counted"),
+    [(1, "truncated", "laplace"), (2, "truncated", "laplace"), (3, "g", "g")],
 )
 def test_the_way_that_releases_most_keys_is_taken(m, keys, counted):
     grouped = dp.protect(crowd({"a": 5}), unit="u").group_by("g", max_groups=m)
@@ -197,14 +220,20 @@ def test_the_way_that_releases_most_keys_is_taken(m, keys, counted):
         names = {"truncated": "truncated_geometric", "laplace": "discrete_laplace", "g": "gaussian"}
         assert plan.of(plan.decided_by.total).label == names[family]
         assert plan.threshold <= {1: 15, 2: 30, 3: 38}[m]
-        tried = [noise_plan(query._question, many_price(), noise) for noise in ("laplace", "gaussian")]
+        tried = [
+            noise_plan(query._question, many_price(), noise) for noise in ("laplace", "gaussian")
+        ]
         assert log_noise(plan) <= min(map(log_noise, tried))
 
 
 def test_the_row_of_suppressed_groups_shows_those_of_one_unit_so_noise_and_threshold_share_none():
     frame = dp.protect(crowd({"a": 5}), unit="u")
     plans = [
-        noise_plan(frame.group_by("g", max_groups=3, other=other).count_units()._question, many_price(), "gaussian")
+        noise_plan(
+            frame.group_by("g", max_groups=3, other=other).count_units()._question,
+            many_price(),
+            "gaussian",
+        )
         for other in (None, "rest")
     ]
     for plan, shared in zip(plans, (True, False), strict=True):
@@ -235,21 +264,37 @@ def test_declared_rows_have_the_rule_where_one_person_is_one_row(k):
 )
 def test_keys_come_out_whatever_the_budget_counts(budget, price):
     frame = dp.protect(crowd({"rare": 1, "common": 400}), unit="u", budget=budget)
-    out = frame.group_by("g", max_groups=1, max_rows_per_group=1).agg(x=dp.sum("x", (0, 1))).release(**price)
+    out = (
+        frame.group_by("g", max_groups=1, max_rows_per_group=1)
+        .agg(x=dp.sum("x", (0, 1)))
+        .release(**price)
+    )
     assert out.table["g"].to_list() == ["common"]
     row = out.noise.filter(pl.col("column") == "units").row(0, named=True)
     pure = "rho" not in price and "noise" not in price
-    assert row["mechanism"] in (("truncated_geometric",) if pure else ("truncated_geometric", "gaussian"))
+    assert row["mechanism"] in (
+        ("truncated_geometric",) if pure else ("truncated_geometric", "gaussian")
+    )
     assert 1 <= row["threshold"] <= 10
     assert out.cost.delta == 1e-7
     assert "optimal rule" in str(out.report())
-    rule = "the optimal rule (truncated_geometric)" if row["mechanism"] == "truncated_geometric" else "a noisy count"
+    rule = (
+        "the optimal rule (truncated_geometric)"
+        if row["mechanism"] == "truncated_geometric"
+        else "a noisy count"
+    )
     assert f"Keys were found by {rule}" in out.report().to_html()
 
 
 def test_the_report_says_what_a_noisy_count_must_reach():
-    frame = dp.protect(crowd({"rare": 1, "common": 400}), unit="u", budget=dp.Budget(epsilon=9, delta=0.1))
-    out = frame.group_by("g", max_groups=1).agg(n=dp.count_units(), again=dp.count_units()).release(1, 1e-6)
+    frame = dp.protect(
+        crowd({"rare": 1, "common": 400}), unit="u", budget=dp.Budget(epsilon=9, delta=0.1)
+    )
+    out = (
+        frame.group_by("g", max_groups=1)
+        .agg(n=dp.count_units(), again=dp.count_units())
+        .release(1, 1e-6)
+    )
     how = f"a group is released where 'n' with its noise is at least {out.noise['threshold'][0]}."
     assert out.report().count("Keys were found by") == 1
     assert f"Keys were found by a noisy count: {how}" in out.report()
@@ -280,9 +325,9 @@ def test_keys_in_a_batch(accountant):
 def test_keys_alone(kind):
     frame = crowd({"rare": 1, "common": 400})
     budget = dp.Budget(epsilon=9, delta=0.1)
-    grouped = dp.protect(frame if kind == "polars" else frame.to_pandas(), unit="u", budget=budget).group_by(
-        "g", max_groups=2
-    )
+    grouped = dp.protect(
+        frame if kind == "polars" else frame.to_pandas(), unit="u", budget=budget
+    ).group_by("g", max_groups=2)
     query = grouped.keys()
     assert list(query.sensitivity) == ["units"]
     assert "group_by('g').keys()" in str(query.explain())
@@ -291,7 +336,9 @@ def test_keys_alone(kind):
         query.epsilon_for(error=3, delta=1e-6)
     out = query.release(epsilon=1, delta=1e-8)
     assert out.to_polars().to_dict(as_series=False) == {"g": ["common"]}
-    assert out.noise["threshold"][0] == as_likely_as_not(selection_scale(2, 1), selection_start(1e-8, 2))
+    assert out.noise["threshold"][0] == as_likely_as_not(
+        selection_scale(2, 1), selection_start(1e-8, 2)
+    )
     assert len(out.accuracy()) == 0
     assert "optimal rule" in out.report()
     assert "common" in out._repr_html_()

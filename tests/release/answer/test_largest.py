@@ -1,4 +1,6 @@
-"""The most frequent values that nobody listed: which rows are kept, what they cost, and what their intervals hold."""
+"""The most frequent values that nobody listed:
+which rows are kept, what they cost, and what their intervals hold.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,12 @@ def table(sizes=UNITS):
 
 
 def protected(rows=None, **more):
-    return dp.protect(table() if rows is None else rows, unit="u", budget=dp.Budget(epsilon=1e6, delta=0.9), **more)
+    return dp.protect(
+        table() if rows is None else rows,
+        unit="u",
+        budget=dp.Budget(epsilon=1e6, delta=0.9),
+        **more,
+    )
 
 
 def test_the_largest_come_first_with_their_counts_and_a_rare_value_does_not_come_out():
@@ -47,13 +54,19 @@ def test_fewer_are_found_than_asked_for_and_the_report_says_so():
 
 @pytest.mark.filterwarnings("ignore::dpframe.errors.DpFrameWarning")  # no key comes out
 def test_nothing_is_found_among_rare_values():
-    out = protected(table([1, 1])).top_k("word", 9, max_rows=1).release(epsilon=1.0, delta=1e-6, ci=0.9)
+    out = (
+        protected(table([1, 1]))
+        .top_k("word", 9, max_rows=1)
+        .release(epsilon=1.0, delta=1e-6, ci=0.9)
+    )
     assert out.table.rows() == []
     assert out.table.columns == ["word", "count", "count_low", "count_high"]
     assert "Groups that were found: 0, fewer than the 9" in out.report()
 
 
-@pytest.mark.parametrize("limits", [{"max_rows": 1}, {"max_groups": 2, "max_rows_per_group": 3}, {"max_rows": 4}])
+@pytest.mark.parametrize(
+    "limits", [{"max_rows": 1}, {"max_groups": 2, "max_rows_per_group": 3}, {"max_rows": 4}]
+)
 def test_it_is_the_question_by_groups_at_its_price(limits):
     frame, price = protected(), {"epsilon": 1.0, "delta": 1e-6}
     one, other = frame.top_k("word", 3, **limits), frame.group_by("word", **limits).count()
@@ -74,7 +87,9 @@ def test_types_that_list_their_values_are_chosen_among_them():
     rows = table().with_columns(pl.col("word").cast(pl.Enum([f"w{i}" for i in range(9)])))
     out = protected(rows).top_k("word", 2, max_rows=1).release(epsilon=50.0)
     assert out.table.rows() == [(1, "w0"), (2, "w1")]
-    with pytest.raises(errors.InvalidArgument, match="max_groups=2 is for values that nobody listed"):
+    with pytest.raises(
+        errors.InvalidArgument, match="max_groups=2 is for values that nobody listed"
+    ):
         protected(rows).top_k("word", 2, max_groups=2)
 
 
@@ -86,7 +101,9 @@ def test_in_one_line_in_a_batch_and_under_a_name():
     frame = protected()
     asks = [frame.top_k("word", 2, max_rows=1), frame.count(max_rows=1)]
     assert frame.budget.plan(asks, **CERTAIN).release()[0].table.height == 2
-    first, again = (frame.top_k("word", 2, max_rows=1).release(**CERTAIN, name="top") for _ in range(2))
+    first, again = (
+        frame.top_k("word", 2, max_rows=1).release(**CERTAIN, name="top") for _ in range(2)
+    )
     assert first.table.equals(again.table)
     assert first.accuracy().equals(again.accuracy())
     with pytest.raises(errors.DpFrameError, match="top"):
@@ -121,17 +138,28 @@ def law(mechanism, reach=600):
 
 
 def released(noise, found):
-    """A release of one number that finds its own keys, with so many groups found; output, threshold and law."""
+    """A release of one number that finds its own keys, with so many groups
+    found; output, threshold and law.
+    """
     out = protected().top_k("word", 3, max_rows=1).release(epsilon=1.0, delta=1e-4, noise=noise)
     numbers = out._numbers
     return numbers, numbers.noise.threshold, law(numbers.noise.noises[0].mechanism)
 
 
 def worst_miss(noise, found, alpha=0.05):
-    """The largest part of alpha / found that a group uses: P[found and missed] / P[found], for all true counts."""
+    """The largest part of alpha / found that a group uses:
+    P[found and missed] / P[found], for all true counts.
+    """
     numbers, threshold, (draws, chance) = released(noise, found)
     worst = 0.0
-    for count in {1, 2, threshold // 2, *range(threshold - 9, threshold + 9), 2 * threshold, 3 * threshold}:
+    for count in {
+        1,
+        2,
+        threshold // 2,
+        *range(threshold - 9, threshold + 9),
+        2 * threshold,
+        3 * threshold,
+    }:
         values = count + draws
         rows = pl.DataFrame({"word": ["w"] * len(values), "count": values})
         many = replace(numbers, long=rows, parts={GROUPS_FOUND: np.full(len(values), float(found))})

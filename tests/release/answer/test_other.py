@@ -34,38 +34,65 @@ def protect(rows, unit="u", **options):
 
 
 def exact(query, shown):
-    """The totals of all groups that are not shown, before noise: what the row of suppressed groups is made of."""
+    """The totals of all groups that are not shown, before noise:
+    what the row of suppressed groups is made of.
+    """
     raw = engine.totals(query._question, 1)
     hidden = [i for i, key in enumerate(raw.keys["g"].to_list()) if key not in shown]
     read = {
-        p.total.key: sum(values[hidden].tolist()) for p, values in zip(query._question.read, raw.values, strict=True)
+        p.total.key: sum(values[hidden].tolist())
+        for p, values in zip(query._question.read, raw.values, strict=True)
     }
     alone = {p.names: p.total for p in query._question.allotments if p.total.collects}
     found = {p.names: p.total.key for p in query._question.read}
-    return {names: read[found[tuple(n.removesuffix(".other") for n in names)]] for names in alone}, alone
+    return {
+        names: read[found[tuple(n.removesuffix(".other") for n in names)]] for names in alone
+    }, alone
 
 
 def units_of(most):
     """What one unit may own: up to so many rows in three groups, with a value of -2 or 3."""
     places = list(itertools.product(GROUPS, (-2, 3)))
-    return [rows for size in range(1, most + 1) for rows in itertools.combinations_with_replacement(places, size)]
+    return [
+        rows
+        for size in range(1, most + 1)
+        for rows in itertools.combinations_with_replacement(places, size)
+    ]
 
 
 @pytest.mark.one_in(2)
-@pytest.mark.parametrize(("relation", "unit"), in_turn(["add-remove", "replace"], ["u", dp.Rows(2)]))
+@pytest.mark.parametrize(
+    ("relation", "unit"), in_turn(["add-remove", "replace"], ["u", dp.Rows(2)])
+)
 def test_whatever_is_suppressed_one_unit_moves_its_total_by_no_more_than_charged(relation, unit):
-    """Every unit beside another one, every set of released keys: the distance is within the claim, and reaches it."""
-    limits = {} if isinstance(unit, dp.Rows) else {"max_groups": 2, "max_rows_per_group": 2, "max_rows": 3}
+    """Every unit beside another one, every set of released keys:
+    the distance is within the claim, and reaches it.
+    """
+    limits = (
+        {}
+        if isinstance(unit, dp.Rows)
+        else {"max_groups": 2, "max_rows_per_group": 2, "max_rows": 3}
+    )
 
     def asked(units):
         rows = [(i, *row) for i, owned in units for row in owned]
         grouped = protect(rows, unit, neighbors=relation).group_by("g", **limits, other=OTHER)
-        return grouped.agg(n=dp.count(), s=dp.sum("x", (-2, 3)), m=dp.mean("x", (-2, 3)), k=dp.count_units())
+        return grouped.agg(
+            n=dp.count(), s=dp.sum("x", (-2, 3)), m=dp.mean("x", (-2, 3)), k=dp.count_units()
+        )
 
     keeper = (0, (("a", 3), ("b", -2)))
-    owned = units_of(2) if isinstance(unit, dp.Rows) else [*units_of(2), *units_of(3)[-20:], (("a", 3),) * 4]
+    owned = (
+        units_of(2)
+        if isinstance(unit, dp.Rows)
+        else [*units_of(2), *units_of(3)[-20:], (("a", 3),) * 4]
+    )
     owned = owned[:: 1 if relation == "add-remove" else 3]
-    rivals = [()] if relation == "add-remove" else [rows for rows in owned[-4:] if len(rows) == len(owned[-1])]
+    rivals = (
+        [()]
+        if relation == "add-remove"
+        else [rows for rows in owned[-4:] if len(rows) == len(owned[-1])]
+    )
     if isinstance(unit, dp.Rows) and relation == "replace":
         owned = [rows for rows in owned if len(rows) == len(rivals[0])]
     worst: dict[tuple[str, ...], Fraction] = {}
@@ -90,12 +117,18 @@ def geometric(scale, centre, grid):
 
 
 def released_law(units, price, grid):
-    """For each set of released keys its probability, and the laws of the numbers that come with it."""
+    """For each set of released keys its probability, and the laws of
+    the numbers that come with it.
+    """
     frame = protect([(i, g, 0) for i, groups in enumerate(units) for g in groups])
     query = frame.group_by("g", max_groups=2, max_rows_per_group=2, other=OTHER).count()
     plan = noise_plan(query._question, price, "laplace")
     count, keys, rest = plan.noises
-    assert [d.label for d in plan.noises] == ["discrete_laplace", "truncated_geometric", "discrete_laplace"]
+    assert [d.label for d in plan.noises] == [
+        "discrete_laplace",
+        "truncated_geometric",
+        "discrete_laplace",
+    ]
     assert count.scale == rest.scale == pytest.approx(4 / 1.5)
     raw = engine.totals(query._question, 1)
     rows, found = (dict(zip(raw.keys["g"].to_list(), v.tolist(), strict=True)) for v in raw.values)
@@ -103,9 +136,15 @@ def released_law(units, price, grid):
     for shown in itertools.product((False, True), repeat=2):
         chance = 1.0
         for group, kept in zip("ab", shown, strict=True):
-            keep = sum(keep_probability(found.get(group, 0), 1 / Fraction(keys.scale), plan.start)) / 2
+            keep = (
+                sum(keep_probability(found.get(group, 0), 1 / Fraction(keys.scale), plan.start)) / 2
+            )
             chance *= keep if kept else 1 - keep
-        numbers = [geometric(count.scale, rows.get(g, 0), grid) for g, kept in zip("ab", shown, strict=True) if kept]
+        numbers = [
+            geometric(count.scale, rows.get(g, 0), grid)
+            for g, kept in zip("ab", shown, strict=True)
+            if kept
+        ]
         left = sum(rows.get(g, 0) for g, kept in zip("ab", shown, strict=True) if not kept)
         laws[shown] = chance, [*numbers, geometric(rest.scale, left, grid)]
     return laws
@@ -123,7 +162,9 @@ def excess(mine, theirs, epsilon):
 
 
 def test_keys_numbers_and_the_rest_together_cost_what_is_charged():
-    """The exact law of the whole release on all tables of up to two units in two groups, and every unit that leaves."""
+    """The exact law of the whole release on all tables of up to two units in two
+    groups, and every unit that leaves.
+    """
     price, grid = Price(Fraction(3), Fraction(1, 20)), np.arange(-25, 30)
     shapes = [("a",), ("b",), ("a", "b"), ("a", "a"), ("a", "a", "b", "b")]
     laws, worst, careless = {}, 0.0, 0.0
@@ -141,9 +182,15 @@ def test_keys_numbers_and_the_rest_together_cost_what_is_charged():
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
-@pytest.mark.parametrize(("groups", "per_group", "rows"), [(3, 2, 4), (2, 3, 5), (4, 1, 4), (3, 3, 7), (1, 4, 4)])
-def test_gaussian_noise_on_the_rest_costs_nothing_beside_that_of_the_groups(relation, groups, per_group, rows):
-    """Every whole change that the limits allow, every set of released groups: the squares stay within what is paid."""
+@pytest.mark.parametrize(
+    ("groups", "per_group", "rows"), [(3, 2, 4), (2, 3, 5), (4, 1, 4), (3, 3, 7), (1, 4, 4)]
+)
+def test_gaussian_noise_on_the_rest_costs_nothing_beside_that_of_the_groups(
+    relation, groups, per_group, rows
+):
+    """Every whole change that the limits allow, every set of released groups:
+    the squares stay within what is paid.
+    """
     bound = row_counts(Contribution(groups, per_group, rows), relation)
     wide = Fraction(rest_scale(bound, 1.0, normal=True)) ** 2
     size, worst, narrow = int(bound.exact_linf), Fraction(0), Fraction(0)
@@ -163,7 +210,9 @@ def test_gaussian_noise_on_the_rest_costs_nothing_beside_that_of_the_groups(rela
 
 @pytest.mark.long
 def test_the_rest_is_drawn_with_noise_of_its_own():
-    """1,200 draws of one small table, 19 or more in each bin: false alarm below 1e-6; half the scale is told apart."""
+    """1,200 draws of one small table, 19 or more in each bin:
+    false alarm below 1e-6; half the scale is told apart.
+    """
     frame = protect([(i, "ab"[i % 2], 0) for i in range(7)])
     query = frame.group_by("g", max_groups=1, max_rows_per_group=2, other=OTHER).count()
     plan = noise_plan(query._question, Price(Fraction(3), Fraction(1, 10**9)), "laplace")
@@ -193,9 +242,15 @@ def crowd():
 @pytest.mark.parametrize("kind", ["polars", "pandas", "pyarrow"])
 def test_suppressed_groups_are_added_up(kind):
     table = pl.DataFrame(crowd(), SCHEMA, orient="row")
-    frame = protect({"pandas": table.to_pandas, "pyarrow": table.to_arrow}.get(kind, lambda: table)())
+    frame = protect(
+        {"pandas": table.to_pandas, "pyarrow": table.to_arrow}.get(kind, lambda: table)()
+    )
     query = frame.group_by("g", max_groups=1, max_rows_per_group=1, other=OTHER).agg(
-        n=dp.count(), s=dp.sum("x", (0, 10)), m=dp.mean("x", (0, 10)), v=dp.var("x", (0, 10)), u=dp.count_units()
+        n=dp.count(),
+        s=dp.sum("x", (0, 10)),
+        m=dp.mean("x", (0, 10)),
+        v=dp.var("x", (0, 10)),
+        u=dp.count_units(),
     )
     out = query.release(epsilon=60, delta=1e-12).to_polars()
     assert out.columns == ["g", "n", "s", "m", "v", "u"]
@@ -208,7 +263,11 @@ def test_suppressed_groups_are_added_up(kind):
 
 def test_the_row_is_there_whatever_the_data_holds():
     frame = protect(pl.DataFrame(schema=SCHEMA))
-    out = frame.group_by("g", max_groups=1, other=OTHER).agg(u=dp.count_units()).release(epsilon=1, delta=1e-6)
+    out = (
+        frame.group_by("g", max_groups=1, other=OTHER)
+        .agg(u=dp.count_units())
+        .release(epsilon=1, delta=1e-6)
+    )
     assert out.table["g"].to_list() == [OTHER]
     out = frame.group_by("g", "x", max_groups=1, max_rows_per_group=9, other=(OTHER, None)).count()
     assert out.release(epsilon=1, delta=1e-6).table.select("g", "x").rows() == [(OTHER, None)]
@@ -218,7 +277,11 @@ def test_a_group_that_has_the_label_is_in_the_row():
     """By the rule, not by the data: it has 300 units and is never released by itself."""
     rows = [(i, "big" if i % 2 else OTHER, 1) for i in range(600)]
     frame = protect(rows)
-    out = frame.group_by("g", max_groups=1, max_rows_per_group=1, other=OTHER).count().release(epsilon=90, delta=1e-3)
+    out = (
+        frame.group_by("g", max_groups=1, max_rows_per_group=1, other=OTHER)
+        .count()
+        .release(epsilon=90, delta=1e-3)
+    )
     assert out.table["g"].to_list() == ["big", OTHER]
     assert out.table["count"].to_list() == pytest.approx([300, 300], abs=10)
     by = frame.group_by("g", "x", max_groups=1, max_rows_per_group=1, other=(OTHER, 2)).count()
@@ -228,15 +291,23 @@ def test_a_group_that_has_the_label_is_in_the_row():
 
 def test_labels_have_the_type_of_their_column():
     rows = protect(crowd())
-    numbers = rows.group_by("x", max_groups=1, max_rows_per_group=1, other=-1).count().release(epsilon=9, delta=1e-3)
+    numbers = (
+        rows.group_by("x", max_groups=1, max_rows_per_group=1, other=-1)
+        .count()
+        .release(epsilon=9, delta=1e-3)
+    )
     assert numbers.table.schema["x"] == pl.Int64
     assert numbers.table["x"][-1] == -1
     nothing = rows.group_by("x", max_groups=1, max_rows_per_group=1, other=(None,)).count()
     assert nothing.release(epsilon=9, delta=1e-3).table["x"][-1] is None
     level = protect(
-        pl.DataFrame(crowd(), SCHEMA, orient="row").with_columns(e=pl.lit("lo").cast(pl.Enum(["lo", "hi"])))
+        pl.DataFrame(crowd(), SCHEMA, orient="row").with_columns(
+            e=pl.lit("lo").cast(pl.Enum(["lo", "hi"]))
+        )
     )
-    mixed = level.group_by("g", "e", max_groups=1, max_rows_per_group=1, other=(OTHER, None)).count()
+    mixed = level.group_by(
+        "g", "e", max_groups=1, max_rows_per_group=1, other=(OTHER, None)
+    ).count()
     assert mixed.release(epsilon=9, delta=1e-3).table.select("g", "e").rows()[-1] == (OTHER, None)
 
 
@@ -246,7 +317,11 @@ def test_tables_have_it_too():
     said = {"max_groups": 1, "max_rows_per_group": 1}
     bars = frame.histogram("g", **said, other=OTHER).release(epsilon=50, delta=1e-9)
     assert bars.table["g"].to_list() == ["a", "b", OTHER]
-    cross = frame.cast("x", "string").crosstab("g", "x", **said, other=OTHER).release(epsilon=50, delta=1e-9)
+    cross = (
+        frame.cast("x", "string")
+        .crosstab("g", "x", **said, other=OTHER)
+        .release(epsilon=50, delta=1e-9)
+    )
     assert cross.table.columns == ["g", "0", "1", OTHER]
     assert cross.table["g"].to_list() == ["a", "b", OTHER]
     assert cross.table[OTHER].to_list() == [None, None, pytest.approx(1, abs=5)]
@@ -271,7 +346,9 @@ LISTED = {
 
 @pytest.mark.parametrize("case", LISTED)
 def test_rows_that_no_listed_key_has_are_one_group(case):
-    """Each row counts once: under its key if that is listed, else under the label, which is last."""
+    """Each row counts once: under its key if that is listed, else
+    under the label, which is last.
+    """
     by, keys, label, last = LISTED[case]
     table = pl.DataFrame(CELLS).with_columns(h=pl.col("g"))
     frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1e12), max_rows=1, max_groups=1)
@@ -283,7 +360,9 @@ def test_rows_that_no_listed_key_has_are_one_group(case):
 
 
 def test_the_rest_of_listed_keys_has_the_limits_of_a_group():
-    """One unit with rows in many groups that nobody listed is in one group: its limits are those of every other."""
+    """One unit with rows in many groups that nobody listed is in one group:
+    its limits are those of every other.
+    """
     table = pl.DataFrame({"u": [1] * 40, "g": [f"g{i}" for i in range(40)], "x": [9.0] * 40})
     frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1e12))
     grouped = frame.group_by("g", keys=["a", "b"], other="z", max_groups=2, max_rows_per_group=3)
@@ -303,7 +382,9 @@ def test_the_rest_of_listed_keys_has_the_limits_of_a_group():
         (lambda f: f.group_by("g", "x", keys=[("a", 1)], other=("a", 1)), errors.InvalidArgument),
         (lambda f: f.group_by("g", "x", keys=[("a", 1)], other=("a",)), errors.InvalidArgument),
         (
-            lambda f: f.group_by("g", keys=["a"], other="z", max_groups=1, max_rows=1).n_unique("g"),
+            lambda f: f.group_by("g", keys=["a"], other="z", max_groups=1, max_rows=1).n_unique(
+                "g"
+            ),
             errors.InvalidArgument,
         ),
     ],
@@ -314,11 +395,17 @@ def test_a_label_that_does_not_fit_beside_listed_keys(asked, kind):
 
 
 def test_tables_of_listed_keys_have_it_too():
-    frame = dp.protect(pl.DataFrame(CELLS), unit="u", budget=dp.Budget(epsilon=1e12), max_rows=1, max_groups=1)
+    frame = dp.protect(
+        pl.DataFrame(CELLS), unit="u", budget=dp.Budget(epsilon=1e12), max_rows=1, max_groups=1
+    )
     bars = frame.histogram("g", keys=["a", "b"], other="z").release(epsilon=1e6)
     assert bars.table.rows() == [("a", 2), ("b", 1), ("z", 2)]
     keys = {"g": ["a", "b"], "x": [1, 2]}
-    cross = frame.crosstab("g", "x", keys=keys, other=("z", -1), margins=True).release(epsilon=1e6).table
+    cross = (
+        frame.crosstab("g", "x", keys=keys, other=("z", -1), margins=True)
+        .release(epsilon=1e6)
+        .table
+    )
     assert cross.rows() == [
         ("a", 1, 0, None, 1),
         ("b", 0, 1, None, 1),
@@ -372,7 +459,8 @@ def test_it_is_paid_for_whatever_the_budget_counts(budget, price):
     out = grouped.count().release(**price)
     assert out.table["g"].to_list() == ["big", "mid", OTHER]
     two = {d.allotment.names: d for d in out._numbers.noise.noises}
-    assert two[("count",)].scale == two[("count.other",)].scale  # one group of a unit: nothing is merged
+    # one group of a unit: nothing is merged
+    assert two[("count",)].scale == two[("count.other",)].scale
     assert out.table["count"][2] == pytest.approx(300, abs=40)
 
 
@@ -394,7 +482,10 @@ def test_a_name_stands_for_the_label_too(tmp_path):
         return frame.group_by("g", max_groups=1, max_rows_per_group=1, other=other).count()
 
     first = count(OTHER).release(epsilon=1, delta=1e-6, name="cities")
-    assert count(OTHER).release(epsilon=1, delta=1e-6, name="cities").table.rows() == first.table.rows()
+    assert (
+        count(OTHER).release(epsilon=1, delta=1e-6, name="cities").table.rows()
+        == first.table.rows()
+    )
     assert budget.spent.epsilon == 1
     for label in ("rest", None):
         with pytest.raises(errors.ReleaseMismatch):

@@ -16,11 +16,17 @@ CERTAIN = 1e9
 
 
 def tables(spread=4.0):
-    return [RNG.poisson(3, shape) + RNG.normal(0, spread, shape) for shape in SHAPES for _ in range(5)]
+    return [
+        RNG.poisson(3, shape) + RNG.normal(0, spread, shape) for shape in SHAPES for _ in range(5)
+    ]
 
 
 def people(size=200, kind=pd.DataFrame):
-    rows = {"id": list(range(size)), "sex": ["f", "m"] * (size // 2), "age": [i % 90 for i in range(size)]}
+    rows = {
+        "id": list(range(size)),
+        "sex": ["f", "m"] * (size // 2),
+        "age": [i % 90 for i in range(size)],
+    }
     return dp.protect(kind(rows), unit="id", budget=dp.Budget(epsilon=1e12, delta=0.5))
 
 
@@ -46,7 +52,9 @@ def test_no_number_is_negative_and_totals_stay(cells):
 
 @pytest.mark.parametrize("cells", tables())
 def test_it_is_the_nearest_such_table(cells):
-    """No small step to another nonnegative table with the same margins comes nearer; clamping keeps no total."""
+    """No small step to another nonnegative table with the same margins comes
+    nearer; clamping keeps no total.
+    """
     fitted, draw = nonnegative(cells), np.random.default_rng(7)
     for _ in range(300):
         step = draw.normal(size=cells.shape)
@@ -78,8 +86,13 @@ def test_whole_numbers_stay_and_halves_share():
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
 def test_a_histogram_keeps_its_total(kind):
-    out = people(kind=kind).histogram("age", bins=list(range(0, 1000, 10)), max_rows=1).release(epsilon=0.1)
-    assert out.to_polars()["count"].min() < 0  # the chance that 90 empty bins show none is below 1e-20
+    out = (
+        people(kind=kind)
+        .histogram("age", bins=list(range(0, 1000, 10)), max_rows=1)
+        .release(epsilon=0.1)
+    )
+    # the chance that 90 empty bins show none is below 1e-20
+    assert out.to_polars()["count"].min() < 0
     fixed = out.nonnegative()
     assert fixed.to_polars()["count"].min() >= 0
     assert fixed.to_polars()["count"].sum() == pytest.approx(max(out.to_polars()["count"].sum(), 0))
@@ -92,15 +105,23 @@ def test_a_histogram_keeps_its_total(kind):
 
 def test_the_release_itself_does_not_change_and_nothing_is_paid():
     budget = dp.Budget(epsilon=1.0)
-    frame = dp.protect(pl.DataFrame({"id": [1, 2, 3], "sex": ["f", "m", "f"]}), unit="id", budget=budget)
-    out = frame.group_by("sex", keys=["f", "m", "x"], max_groups=1).count_units().release(epsilon=0.5)
+    frame = dp.protect(
+        pl.DataFrame({"id": [1, 2, 3], "sex": ["f", "m", "f"]}), unit="id", budget=budget
+    )
+    out = (
+        frame.group_by("sex", keys=["f", "m", "x"], max_groups=1).count_units().release(epsilon=0.5)
+    )
     before, left = out.table, budget.remaining
     steps = out.nonnegative().round().suppress(below=2)
     assert out.table.equals(before)
     assert budget.remaining == left
     assert steps.cost == out.cost
     report = steps.report()
-    assert [line.split("(")[0] for line in report.to_dict()["post_processing"]] == ["nonnegative", "round", "suppress"]
+    assert [line.split("(")[0] for line in report.to_dict()["post_processing"]] == [
+        "nonnegative",
+        "round",
+        "suppress",
+    ]
     assert "Post-processing" in report
     assert "Post-processing" not in out.report()
 
@@ -136,12 +157,20 @@ def test_a_base_is_a_whole_number():
 def test_multiples_of_a_tree_and_of_marginals_add_up():
     table = pl.DataFrame({"a": ["x", "x", "y", "y"] * 40, "b": ["p", "q", "r", "s"] * 40})
     frame = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=10, delta=1e-3))
-    tree = frame.hierarchy(["a", "b"], [("x", "p"), ("x", "q"), ("y", "r"), ("y", "s")]).release(epsilon=1).round(5)
+    tree = (
+        frame.hierarchy(["a", "b"], [("x", "p"), ("x", "q"), ("y", "r"), ("y", "s")])
+        .release(epsilon=1)
+        .round(5)
+    )
     leaves, above = tree["b"].table["count"].to_numpy(), tree["a"].table["count"].to_numpy()
     assert (leaves % 5 == 0).all()
     assert above.tolist() == leaves.reshape(2, 2).sum(axis=1).tolist()
     keys = {"a": ["x", "y"], "b": ["p", "q", "r", "s"]}
-    joint = frame.marginals(["a", "b"], ["a", ("a", "b")], keys=keys).release(epsilon=1, delta=1e-6).round(5)
+    joint = (
+        frame.marginals(["a", "b"], ["a", ("a", "b")], keys=keys)
+        .release(epsilon=1, delta=1e-6)
+        .round(5)
+    )
     cells = joint["a", "b"].to_polars()
     assert all((cells[name] % 5 == 0).all() for name in cells.columns[1:])
     assert joint["a"].table["count"].to_list() == cells["All"].to_list()[:2]
@@ -161,23 +190,37 @@ def test_suppressed_groups_are_null_and_margins_count_them():
 
 
 def test_means_are_suppressed_by_their_counts():
-    frame = people(kind=pl.DataFrame).group_by("sex", keys=["f", "m", "x"], max_groups=1, max_rows_per_group=1)
-    out = frame.agg(age=dp.mean("age", bounds=(0, 100)), n=dp.count()).release(epsilon=CERTAIN).suppress(below=50)
+    frame = people(kind=pl.DataFrame).group_by(
+        "sex", keys=["f", "m", "x"], max_groups=1, max_rows_per_group=1
+    )
+    out = (
+        frame.agg(age=dp.mean("age", bounds=(0, 100)), n=dp.count())
+        .release(epsilon=CERTAIN)
+        .suppress(below=50)
+    )
     assert out.table["age"].is_null().to_list() == [False, False, True]
     assert out.table["n"].to_list() == [100, 100, None]
-    alone = frame.agg(age=dp.mean("age", bounds=(0, 100))).release(epsilon=CERTAIN).suppress(below=50)
+    alone = (
+        frame.agg(age=dp.mean("age", bounds=(0, 100))).release(epsilon=CERTAIN).suppress(below=50)
+    )
     assert alone.table["age"].is_null().to_list() == [False, False, True]
 
 
 @pytest.mark.long
 def test_intervals_still_hold_after_steps():
-    """At 90%, 150 releases of 3 groups: more than 90 misses have a chance below 1e-6 where at most 45 are expected."""
-    query = people(kind=pl.DataFrame).group_by("sex", keys=["f", "m", "x"], max_groups=1).count_units()
+    """At 90%, 150 releases of 3 groups: more than 90 misses have a chance below 1e-6
+    where at most 45 are expected.
+    """
+    query = (
+        people(kind=pl.DataFrame).group_by("sex", keys=["f", "m", "x"], max_groups=1).count_units()
+    )
     truth, missed = [100.0, 100.0, 0.0], 0
     for _ in range(150):
         errors = query.release(epsilon=0.1).nonnegative().round().accuracy(alpha=0.1)
         assert errors.columns == ["sex", "column", "value", "error", "lower", "upper"]
-        missed += sum(abs(v - t) > e for v, t, e in zip(errors["value"], truth, errors["error"], strict=True))
+        missed += sum(
+            abs(v - t) > e for v, t, e in zip(errors["value"], truth, errors["error"], strict=True)
+        )
         assert (errors["lower"] >= 0).all()
     assert missed <= 90
 
@@ -195,7 +238,8 @@ def test_what_is_only_rounded_keeps_its_interval_in_its_type():
         for name in ("n", "s"):
             low, value, high = (table[f"{name}{end}"] for end in ("_low", "", "_high"))
             assert {column.dtype for column in (low, value, high)} == {dtype()}
-            if shown._steps[0].startswith("round"):  # 16 of 20 numbers are about 0, and so negative half of the time
+            # 16 of 20 numbers are about 0, and so negative half of the time
+            if shown._steps[0].startswith("round"):
                 assert (low <= value).all()
                 assert (value <= high).all()
             else:
@@ -226,12 +270,18 @@ def test_what_cannot_be_meant_is_refused():
     signed = people().sum("age", bounds=(-1, 100), max_rows=1).release(epsilon=1)
     with pytest.raises(UnsupportedOperation, match="cannot be negative"):
         signed.nonnegative()
-    assert isinstance(people().sum("age", bounds=(0, 9), max_rows=1).release(epsilon=1).round().value, int)
+    assert isinstance(
+        people().sum("age", bounds=(0, 9), max_rows=1).release(epsilon=1).round().value, int
+    )
 
 
 def test_of_several_suppressions_the_strictest_holds():
     """The report says of each what is not shown."""
-    out = people().cut("age", [0, 10, 80, 90], right=False).group_by("age", max_groups=1, max_rows_per_group=1)
+    out = (
+        people()
+        .cut("age", [0, 10, 80, 90], right=False)
+        .group_by("age", max_groups=1, max_rows_per_group=1)
+    )
     released = out.count().release(epsilon=CERTAIN)
     for first, second in ((50, 5), (5, 50)):
         shown = released.suppress(below=first).suppress(below=second).table["count"]
@@ -241,7 +291,8 @@ def test_of_several_suppressions_the_strictest_holds():
 
 @pytest.mark.parametrize("shape", [(300, 300), (2, 4000)])
 def test_large_tables_add_up_too_and_their_cells_are_near(shape):
-    """Each at random up or down, as likely as its fraction says, is off by 1/6 in mean square; the nearest by 1/12.
+    """Each at random up or down, as likely as its fraction says, is off by 1/6 in
+    mean square; the nearest by 1/12.
 
     Measured: 0.092 to 0.101; these tables have standard errors of 0.0003 and 0.001.
     """

@@ -1,4 +1,6 @@
-"""Choices by the exponential mechanism: when they are made, what they cost, and what is said of them."""
+"""Choices by the exponential mechanism: when they are made, what they
+cost, and what is said of them.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,13 @@ from dpframe.release.pricing import choice_mechanisms
 from dpframe.release.pricing.bought_noise import choice_for_rho, choice_of, epsilon_for_rho
 from dpframe.theory import gaussian_delta, rho_within, zcdp_to_epsilon
 from dpframe.theory.formulas.error.quantile_interval import choice_chances
-from dpframe.theory.formulas.loss import count_scale_rho, fewer_rows, rank_scale, rank_scale_rho, rank_terms
+from dpframe.theory.formulas.loss import (
+    count_scale_rho,
+    fewer_rows,
+    rank_scale,
+    rank_scale_rho,
+    rank_terms,
+)
 from dpframe.theory.formulas.sensitivity import Sensitivity
 from places import place_counts
 from prices import Price, noise_plan, priced
@@ -33,7 +41,9 @@ SCHEMA = {"id": pl.Int64, "g": pl.Int64, "x": pl.Float64}
 
 
 def asked(groups=20, rows=5, budget=None, **aggregates):
-    frame = dp.protect(pl.DataFrame(schema=SCHEMA), unit="id", budget=budget or dp.Budget(epsilon=9, delta=0.5))
+    frame = dp.protect(
+        pl.DataFrame(schema=SCHEMA), unit="id", budget=budget or dp.Budget(epsilon=9, delta=0.5)
+    )
     aggregates = aggregates or {"m": dp.median("x", (0, 1))}
     query = frame.group_by("g", keys=list(range(50)), max_groups=groups, max_rows_per_group=rows)
     return query.agg(**aggregates)
@@ -58,21 +68,29 @@ def law(scores, rate):
     return logs - np.log(np.exp(logs - logs.max()).sum()) - logs.max()
 
 
-@pytest.mark.parametrize("rank", [Fraction(1, 2), Fraction(1, 4), Fraction(9, 10), Fraction(0), Fraction(1)])
+@pytest.mark.parametrize(
+    "rank", [Fraction(1, 2), Fraction(1, 4), Fraction(9, 10), Fraction(0), Fraction(1)]
+)
 def test_a_row_costs_no_more_than_its_part_of_rho(rank):
-    """All tables of up to three rows at each of four places, against those with one and two rows more."""
+    """All tables of up to three rows at each of four places, against
+    those with one and two rows more.
+    """
     measure = type("M", (), {"rank": rank, "fraction": 0})()
     scale = Fraction(3)
     rate = 1 / (scale * rank_terms(rank)[1])
     worst = 0.0
     for counts in itertools.product(range(3), repeat=4):
         base = law(rank_scores(measure, np.array([counts]), rate)[0], float(rate))
-        for places in [(a,) for a in range(4)] + list(itertools.combinations_with_replacement(range(4), 2)):
+        for places in [(a,) for a in range(4)] + list(
+            itertools.combinations_with_replacement(range(4), 2)
+        ):
             more = np.array(counts)
             for place in places:
                 more[place] += 1
             there = law(rank_scores(measure, np.array([more]), rate)[0], float(rate))
-            moved = Sensitivity.of(l0=1, l1=len(places), l2_squared=len(places) ** 2, linf=len(places))
+            moved = Sensitivity.of(
+                l0=1, l1=len(places), l2_squared=len(places) ** 2, linf=len(places)
+            )
             change, units = rank_terms(rank)
             rho = (Fraction(change, units) / scale) ** 2 * moved.l2_squared / 2
             assert float(rank_scale_rho(rank, moved, rho)) == pytest.approx(float(scale))
@@ -93,7 +111,9 @@ def test_a_row_at_a_value_costs_no_more_than_its_part_of_rho():
             rho = Fraction(c, 1) ** 2 / (8 * scale**2)
             moved = Sensitivity.of(l0=1, l1=c, l2_squared=c**2, linf=c)
             assert float(count_scale_rho(moved, 1, rho)) == pytest.approx(float(scale))
-            here, there = (law(np.array(rows), 1 / float(scale)) for rows in (counts, np.add(counts, more)))
+            here, there = (
+                law(np.array(rows), 1 / float(scale)) for rows in (counts, np.add(counts, more))
+            )
             for order in (1.01, 2, 7):
                 for one, other in ((here, there), (there, here)):
                     worst = max(worst, divergence(order, one, other) / (order * float(rho)))
@@ -105,7 +125,9 @@ class More(Exception):  # noqa: N818
 
 
 def law_of(drawn, counts, monkeypatch):
-    """The log chances of every way the choices of one group can fall, by the scores and rates that are really given."""
+    """The log chances of every way the choices of one group can fall, by the scores
+    and rates that are really given.
+    """
     found, scripts, every = [], [()], np.arange(len(counts))
     counts = PlaceCounts(np.zeros_like(every), every, counts, (1, len(every)))
     while scripts:
@@ -152,17 +174,25 @@ ASKED = {
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize(("kind", "relation"), in_turn(ASKED, ["add-remove", "replace"]))
 def test_small_tables_are_as_private_as_charged(kind, relation, monkeypatch):
-    """Of two groups, from the rows to the rates; at half of the scales a most frequent value would not be."""
+    """Of two groups, from the rows to the rates; at half of the scales a
+    most frequent value would not be.
+    """
     draw, worst = random.Random(f"{kind}, {relation}"), 0.0
 
     def some_rows(most):
         value, group = draw.choice([0, 2]), draw.randrange(2)
-        return [(draw.choice([group, 1 - group]), draw.choice([value, value, 1])) for _ in range(draw.randint(1, most))]
+        return [
+            (draw.choice([group, 1 - group]), draw.choice([value, value, 1]))
+            for _ in range(draw.randint(1, most))
+        ]
 
     for limits, rho in itertools.product(LIMITS, (0.02, 0.5)):
         for _ in range(6):
             others = {unit: some_rows(3) for unit in range(2, 2 + draw.choice([0, 0, 1, 4]))}
-            sides = [{1: some_rows(4), **others}, {1: some_rows(4), **others} if relation == "replace" else others]
+            sides = [
+                {1: some_rows(4), **others},
+                {1: some_rows(4), **others} if relation == "replace" else others,
+            ]
             totals = []
             for side in sides:
                 rows = [(unit, *row) for unit, rows in side.items() for row in rows]
@@ -171,14 +201,21 @@ def test_small_tables_are_as_private_as_charged(kind, relation, monkeypatch):
                 ask = ASKED[kind](frame.group_by("g", keys=[0, 1], **limits))._question
                 totals.append(engine.totals(ask, 7).values)
             plan = priced(ask, "rho", rho=rho)
-            losses = dict.fromkeys([(order, way) for order in (1.01, 3, 30) for way in (1, -1)], 0.0)
+            losses = dict.fromkeys(
+                [(order, way) for order in (1.01, 3, 30) for way in (1, -1)], 0.0
+            )
             for drawn, here, there in zip(plan.noises, *totals, strict=True):
                 assert drawn.label == "exponential"
                 for group in range(2):
-                    pair = [law_of(drawn, np.asarray(counts)[group], monkeypatch) for counts in (here, there)]
+                    pair = [
+                        law_of(drawn, np.asarray(counts)[group], monkeypatch)
+                        for counts in (here, there)
+                    ]
                     for order, way in losses:
                         losses[order, way] += divergence(order, *pair[::way])
-            worst = max(worst, *(loss / (order * plan.cost.rho) for (order, _), loss in losses.items()))
+            worst = max(
+                worst, *(loss / (order * plan.cost.rho) for (order, _), loss in losses.items())
+            )
     assert (0.26 if kind == "mode" else 0.02) < worst <= 1 + 1e-9
 
 
@@ -187,7 +224,9 @@ def test_small_tables_are_as_private_as_charged(kind, relation, monkeypatch):
 
 MANY = {
     "whole": Candidates.between(Bounds(0, 2000), whole=True),
-    "parts": replace(Candidates.between(Bounds(0.3, 7), whole=False), step=Fraction(1, 200), count=1342, start=60),
+    "parts": replace(
+        Candidates.between(Bounds(0.3, 7), whole=False), step=Fraction(1, 200), count=1342, start=60
+    ),
 }
 ENDS = [Fraction(1, 2), Fraction(1, 4), Fraction(9, 10), Fraction(0), Fraction(1)]
 
@@ -203,7 +242,10 @@ def many_places(candidates, places):
 def test_a_run_stands_for_its_candidates_and_no_others(name, rank):
     """Scores, copies and what is picked, beside the list of all candidates with theirs."""
     candidates, draw = MANY[name], np.random.default_rng(2)
-    cells = np.searchsorted(choices._edges(candidates.count), np.arange(candidates.count), side="right") - 1
+    cells = (
+        np.searchsorted(choices._edges(candidates.count), np.arange(candidates.count), side="right")
+        - 1
+    )
     copies = np.array(
         [
             sum(4 if t == 1 else t for t in candidates.rounder if (candidates.start + i) % t == 0)
@@ -242,13 +284,16 @@ def chances(scores, copies, rate, flipped):
 @pytest.mark.one_in(5)
 @pytest.mark.parametrize(("flipped", "rank"), in_turn([True, False], ENDS))
 def test_a_row_among_many_candidates_costs_no_more_than_its_price(flipped, rank):
-    """All tables of up to two rows at some places, against those with one row more; and large groups, whose public rows
-    fade. Half of the price would not be enough.
+    """All tables of up to two rows at some places, against those with one row more; and large
+    groups, whose public rows fade. Half of the price would not be enough.
     """
     candidates, one, worst = MANY["whole"], Sensitivity.of(l0=1, l1=1, l2_squared=1, linf=1), 0.0
     scale = rank_scale(rank, one, Fraction(1))
     rate = 1 / (scale * rank_terms(rank)[1])
-    cells = (np.searchsorted(choices._edges(candidates.count), np.arange(candidates.count), side="right") - 1)[None]
+    cells = (
+        np.searchsorted(choices._edges(candidates.count), np.arange(candidates.count), side="right")
+        - 1
+    )[None]
     copies = candidates.listed(np.arange(candidates.count), np.arange(candidates.count) + 1)
     places = [0, 1, 999, 1001, 2000]
     tables = [(), *((p,) for p in places), *itertools.combinations_with_replacement(places, 2)]
@@ -258,7 +303,9 @@ def test_a_row_among_many_candidates_costs_no_more_than_its_price(flipped, rank)
         for rows in (table, *((*table, more) for more in places)):
             measure, counts = many_places(candidates, np.array(rows, np.int64))
             measure.rank = rank
-            laws.append(np.log(chances(rank_scores(measure, counts, rate, cells)[0], copies, rate, flipped)))
+            laws.append(
+                np.log(chances(rank_scores(measure, counts, rate, cells)[0], copies, rate, flipped))
+            )
         worst = max(worst, *(np.abs(law - laws[0]).max() for law in laws[1:]))
     assert 0.55 < worst <= 1 + 1e-6
 
@@ -273,7 +320,8 @@ def test_in_many_groups_of_one_unit_a_delta_buys_less_noise():
     assert 1.9 < pure.noises[0].scale / plan.noises[0].scale < 2.05
     assert plan.cost.delta == pytest.approx(1e-6)
     bound = plan.noises[0].allotment.total.sensitivity
-    rho = bound.l2_squared / Fraction(plan.noises[0].scale) ** 2 / 8  # a row moves scores by half a row
+    # a row moves scores by half a row
+    rho = bound.l2_squared / Fraction(plan.noises[0].scale) ** 2 / 8
     assert zcdp_to_epsilon(rho, Fraction(1, 10**6)) <= 1
 
 
@@ -290,7 +338,9 @@ def test_of_two_mechanisms_that_with_the_smaller_stated_error_is_taken(number):
     query = asked(groups=6, rows=1, m=dp.mode("g", keys=list(range(number))))
     flipped = plan_of(query, delta=0).noises[0].scale
     plan = plan_of(query)
-    scale = choice_for_rho(plan.noises[0].allotment, rho_within(Fraction(1), Fraction(1, 10**6))).scale
+    scale = choice_for_rho(
+        plan.noises[0].allotment, rho_within(Fraction(1), Fraction(1, 10**6))
+    ).scale
     assert 0.9 < scale / flipped < 1
     assert fewer_rows(flipped, number, 0.05) < fewer_rows(scale, number, 0.05, exponential=True)
     assert [d.label for d in plan.noises] == ["permute_and_flip"]
@@ -317,8 +367,13 @@ def test_laplace_noise_that_is_asked_for_stays_pure():
 
 
 def test_counts_and_choices_share_one_rho():
-    """Beside Gaussian noise, squares add up too: each has √2 more noise than alone, not twice as much."""
-    both, alone = plan_of(asked(n=dp.count(), m=dp.median("x", (0, 1))), noise="gaussian"), plan_of(asked())
+    """Beside Gaussian noise, squares add up too: each has √2 more noise
+    than alone, not twice as much.
+    """
+    both, alone = (
+        plan_of(asked(n=dp.count(), m=dp.median("x", (0, 1))), noise="gaussian"),
+        plan_of(asked()),
+    )
     assert [d.label for d in both.noises] == ["gaussian", "exponential"]
     assert both.noises[1].scale / alone.noises[0].scale == pytest.approx(math.sqrt(2), rel=1e-6)
     rho = Fraction(0)
@@ -330,7 +385,9 @@ def test_counts_and_choices_share_one_rho():
 
 
 def test_keys_found_in_the_data_have_the_other_half_of_delta():
-    frame = dp.protect(pl.DataFrame(schema=SCHEMA), unit="id", budget=dp.Budget(epsilon=9, delta=0.5))
+    frame = dp.protect(
+        pl.DataFrame(schema=SCHEMA), unit="id", budget=dp.Budget(epsilon=9, delta=0.5)
+    )
     query = frame.group_by("g", max_groups=20, max_rows_per_group=5).agg(m=dp.median("x", (0, 1)))
     plan = plan_of(query)
     (choice,) = (d for d in plan.noises if d.allotment.total.chosen)
@@ -345,14 +402,18 @@ def test_in_rho_it_has_half_the_scale_of_permute_and_flip_and_less_in_many_group
     frame = dp.protect(pl.DataFrame(schema=SCHEMA), unit="id", budget=dp.Budget(rho=9))
     (drawn,) = priced(frame.median("x", (0, 1), max_rows=1)._question, "rho", rho=0.01).noises
     assert drawn.label == "exponential"
-    assert drawn.scale * float(drawn.allotment.total.unit) == pytest.approx(33 / 64 / math.sqrt(0.02))
+    assert drawn.scale * float(drawn.allotment.total.unit) == pytest.approx(
+        33 / 64 / math.sqrt(0.02)
+    )
     (grouped,) = priced(asked(groups=16, rows=1)._question, "rho", rho=0.01).noises
     assert grouped.scale == pytest.approx(4 * drawn.scale)
     (dear,) = priced(frame.median("x", (0, 1), max_rows=1)._question, "rho", rho=40).noises
     assert dear.label == "permute_and_flip"
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-6), (1e-4, 1e-9), (30, 0.5), (1, 0.5), (1e-12, 1e-6)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(1, 1e-6), (1e-4, 1e-9), (30, 0.5), (1, 0.5), (1e-12, 1e-6)]
+)
 def test_the_rho_of_a_price_is_the_largest(epsilon, delta):
     rho = rho_within(Fraction(epsilon), Fraction(delta))
     assert (
@@ -366,10 +427,14 @@ def test_the_rho_of_a_price_is_the_largest(epsilon, delta):
 
 
 def spread(groups=1500, each=20, rows=40, seed=1):
-    """Units in `each` groups; every group has the same values, in two clusters with nothing between them."""
+    """Units in `each` groups; every group has the same values, in two
+    clusters with nothing between them.
+    """
     draw = np.random.default_rng(seed)
     g = np.repeat(np.arange(groups), rows)
-    x = np.tile(np.concatenate([np.linspace(0, 30, rows // 2), np.linspace(70, 100, rows // 2)]), groups)
+    x = np.tile(
+        np.concatenate([np.linspace(0, 30, rows // 2), np.linspace(70, 100, rows // 2)]), groups
+    )
     order = draw.permutation(groups)  # a unit is in `each` different groups
     unit = (order[g] // each) * rows + np.tile(np.arange(rows), groups)
     table = pl.DataFrame({"id": unit, "g": g, "x": x})
@@ -395,7 +460,8 @@ def test_stated_errors_hold_for_even_values():
     groups, rows = 1500, 400
     table = pl.DataFrame(
         {
-            "id": np.tile(np.arange(rows), groups) + np.repeat(np.arange(groups) // 20, rows) * rows,
+            "id": np.tile(np.arange(rows), groups)
+            + np.repeat(np.arange(groups) // 20, rows) * rows,
             "g": np.repeat(np.arange(groups), rows),
             "x": np.tile((np.arange(rows) + 0.5) / rows * 100, groups),
         }
@@ -412,7 +478,9 @@ def test_stated_errors_hold_for_even_values():
 
 
 def test_the_most_frequent_value_of_many_groups():
-    table = pl.DataFrame({"id": range(4000), "g": [i % 20 for i in range(4000)], "x": ["a", "b", "a", "c"] * 1000})
+    table = pl.DataFrame(
+        {"id": range(4000), "g": [i % 20 for i in range(4000)], "x": ["a", "b", "a", "c"] * 1000}
+    )
     frame = dp.protect(table, unit="id", budget=dp.Budget(epsilon=99, delta=0.5))
     query = frame.group_by("g", keys=list(range(20)), max_groups=20, max_rows_per_group=1).agg(
         top=dp.mode("x", keys=["a", "b", "c"])
@@ -443,11 +511,16 @@ def test_in_a_batch_all_queries_share_one_rho(accountant):
     assert batch.noise["scale"][1] == pytest.approx(
         alone.scale * float(alone.allotment.total.unit) * math.sqrt(3), rel=1e-6
     )
-    assert budget.plan(queries, epsilon=1, delta=1e-6, noise="laplace").noise["mechanism"][1] == "permute_and_flip"
+    assert (
+        budget.plan(queries, epsilon=1, delta=1e-6, noise="laplace").noise["mechanism"][1]
+        == "permute_and_flip"
+    )
 
 
 def test_groups_are_chosen_in_pieces_that_do_not_change_the_choice(monkeypatch):
-    """With replayed random words, pieces of any size give one choice; dense arrays of all groups are never made."""
+    """With replayed random words, pieces of any size give one choice;
+    dense arrays of all groups are never made.
+    """
     draw = np.random.default_rng(5)
     dense = draw.integers(0, 3, (50, 6)) * draw.integers(0, 2, (50, 6)) << 20
     groups, at = np.nonzero(dense)
@@ -467,7 +540,9 @@ def test_groups_are_chosen_in_pieces_that_do_not_change_the_choice(monkeypatch):
 
 @pytest.mark.parametrize("rows", [1, 2])
 def test_a_choice_of_a_share_is_within_its_square(rows):
-    """Every small table and every neighbour: δ at each ε of the choice is at most that of Gaussian noise of its μ²."""
+    """Every small table and every neighbour: δ at each ε of the choice is at most
+    that of Gaussian noise of its μ².
+    """
     budget = dp.Budget(epsilon=8, delta=1e-3)
     frame = dp.protect(pl.DataFrame(schema=SCHEMA), unit="id", budget=budget)
     query = frame.mode("g", keys=[0, 1, 2], max_rows=rows)

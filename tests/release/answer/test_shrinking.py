@@ -1,4 +1,6 @@
-"""`Release.shrink`: smaller errors, intervals that are right on average over groups, and no row that is read."""
+"""`Release.shrink`: smaller errors, intervals that are right on average over
+groups, and no row that is read.
+"""
 
 import datetime as dt
 
@@ -14,11 +16,15 @@ SHOPS = list(range(30))
 
 
 def sales(between=1.0, rows=200, seed=5):
-    """Sales of shops whose mean prices differ by `between`, one row a person, and the truth of each shop."""
+    """Sales of shops whose mean prices differ by `between`, one row a
+    person, and the truth of each shop.
+    """
     draw = np.random.default_rng(seed)
     shop = np.repeat(SHOPS, rows)
     level = 50 + draw.normal(0, between, len(SHOPS))
-    table = pl.DataFrame({"shop": shop, "price": np.clip(level[shop] + draw.normal(0, 8, len(shop)), 0, 100)})
+    table = pl.DataFrame(
+        {"shop": shop, "price": np.clip(level[shop] + draw.normal(0, 8, len(shop)), 0, 100)}
+    )
     truth = table.group_by("shop").agg(
         m=pl.col("price").mean(), v=pl.col("price").var(), s=pl.col("price").std()
     ).sort("shop")  # fmt: skip
@@ -34,7 +40,9 @@ def question(table, **asked):
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_errors_are_smaller_and_intervals_hold_on_average(noise):
-    """Of 40 releases with 30 groups each: 1,200 intervals; a share of 0.95 would fall to 0.92 once in a million."""
+    """Of 40 releases with 30 groups each: 1,200 intervals;
+    a share of 0.95 would fall to 0.92 once in a million.
+    """
     table, truth = sales()
     raw, moved, held = [], [], []
     for _ in range(40):
@@ -66,7 +74,9 @@ def test_variances_shrink_too(name, statistic):
 
 
 def test_small_groups_that_truly_differ_are_not_worse_unless_they_are_said_to_be_alike():
-    """One shop of 60 people is unlike 29 shops of 1,000. Its noise hides that, so `alike=True` moves it away."""
+    """One shop of 60 people is unlike 29 shops of 1,000.
+    Its noise hides that, so `alike=True` moves it away.
+    """
     sizes = np.where(np.array(SHOPS) == 0, 60, 1000)
     table = pl.DataFrame({"shop": np.repeat(SHOPS, sizes)}).with_columns(
         price=pl.when(pl.col("shop") == 0).then(90.0).otherwise(50 + pl.col("shop") / 30)
@@ -74,7 +84,9 @@ def test_small_groups_that_truly_differ_are_not_worse_unless_they_are_said_to_be
     truth = table.group_by("shop").agg(pl.col("price").mean()).sort("shop")["price"].to_numpy()
     outs = [question(table).release(epsilon=0.1) for _ in range(12)]
     made = outs, [out.shrink() for out in outs], [out.shrink(alike=True) for out in outs]
-    raw, safe, alike = (np.mean([(one.fill().table["m"].to_numpy() - truth) ** 2 for one in some]) for some in made)
+    raw, safe, alike = (
+        np.mean([(one.fill().table["m"].to_numpy() - truth) ** 2 for one in some]) for some in made
+    )
     assert safe < 1.05**2 * raw
     assert alike > 1.2**2 * raw
 
@@ -106,7 +118,9 @@ def test_no_row_is_read_and_the_first_release_stays(monkeypatch):
 
 
 def test_it_follows_from_what_was_released_alone():
-    """Two tables that differ in every row; with the noisy totals of one, the answer is that of this one."""
+    """Two tables that differ in every row; with the noisy totals of one,
+    the answer is that of this one.
+    """
     first, second = (question(sales(between=b, seed=b)[0]).release(rho=0.02) for b in (1, 9))
     from dataclasses import replace
 
@@ -116,7 +130,9 @@ def test_it_follows_from_what_was_released_alone():
 
 def test_counts_stay_and_times_are_times():
     table = sales()[0].with_columns(day=dt.date(2024, 3, 1) + pl.duration(days=pl.col("shop") % 3))
-    query = question(table, n=dp.count(), day=dp.mean("day", bounds=(dt.date(2024, 1, 1), dt.date(2024, 12, 31))))
+    query = question(
+        table, n=dp.count(), day=dp.mean("day", bounds=(dt.date(2024, 1, 1), dt.date(2024, 12, 31)))
+    )
     out = query.release(rho=0.05)
     moved = out.shrink().with_ci(0.9).table
     assert moved["n"].equals(out.table["n"])
@@ -132,20 +148,26 @@ def test_the_row_of_suppressed_groups_is_no_group():
     out = query.release(epsilon=1, delta=1e-7)
     moved = out.shrink()
     assert moved.table["m"][-1] == out.table["m"][-1]
-    assert moved.accuracy().select("lower", "upper").row(-1) == out.accuracy().select("lower", "upper").row(-1)
+    assert moved.accuracy().select("lower", "upper").row(-1) == out.accuracy().select(
+        "lower", "upper"
+    ).row(-1)
 
 
 def test_a_crosstab_of_means():
     table = sales()[0].with_columns(half=pl.col("price") > 50)
     frame = table.dp(unit=dp.Rows(1), budget=dp.Budget(rho=5))
     keys = {"shop": SHOPS, "half": [False, True]}
-    out = frame.crosstab("shop", "half", keys=keys, values="price", aggfunc="mean", bounds=(0, 100)).release(rho=0.02)
+    out = frame.crosstab(
+        "shop", "half", keys=keys, values="price", aggfunc="mean", bounds=(0, 100)
+    ).release(rho=0.02)
     assert out.shrink().table.shape == out.table.shape
 
 
 def test_it_is_said_where_it_helps_and_where_it_was_done():
-    noisy = (question(sales(between=0)[0]).release(rho=0.0005) for _ in range(8))  # a shop's noise is ± 30 or so
-    out = next(out for out in noisy if "out.shrink()" in out._repr_html_())  # nearly always the first
+    # a shop's noise is ± 30 or so
+    noisy = (question(sales(between=0)[0]).release(rho=0.0005) for _ in range(8))
+    # nearly always the first
+    out = next(out for out in noisy if "out.shrink()" in out._repr_html_())
     moved = out.shrink()
     assert "out.shrink()" not in moved._repr_html_()
     assert "right on average over groups" in str(moved.report())
@@ -164,7 +186,11 @@ def test_what_cannot_shrink_is_refused_or_stays():
     frame = table.dp(unit=dp.Rows(1), budget=dp.Budget(rho=5))
     with pytest.raises(UnsupportedOperation, match="has no groups"):
         frame.agg(m=dp.mean("price", bounds=(0, 100))).release(rho=0.1).shrink()
-    few = frame.group_by("shop", keys=[1, 2, 3]).agg(m=dp.mean("price", bounds=(0, 100))).release(rho=0.01)
+    few = (
+        frame.group_by("shop", keys=[1, 2, 3])
+        .agg(m=dp.mean("price", bounds=(0, 100)))
+        .release(rho=0.01)
+    )
     assert few.shrink().table.equals(few.table)
     assert "fewer than four groups" in str(few.shrink().report())
 
@@ -183,7 +209,9 @@ def test_what_cannot_shrink_is_refused_or_stays():
 @pytest.mark.parametrize("epsilon", [1e-12, 1, 100])
 def test_no_square_is_beyond_floats_whatever_the_bounds_are(statistic, bounds, epsilon):
     low, high = bounds
-    table = pl.DataFrame({"shop": [0, 1, 2, 3, 4] * 40, "price": np.linspace(low / 2, high / 2, 200) * 2})
+    table = pl.DataFrame(
+        {"shop": [0, 1, 2, 3, 4] * 40, "price": np.linspace(low / 2, high / 2, 200) * 2}
+    )
     frame = table.dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=100))
     query = frame.group_by("shop", keys=[0, 1, 2, 3, 4]).agg(v=statistic("price", bounds=bounds))
     out = query.release(epsilon=epsilon)

@@ -1,4 +1,6 @@
-"""What is hidden beside small numbers: no reader finds a hidden number within less than the promised width."""
+"""What is hidden beside small numbers: no reader finds a hidden number
+within less than the promised width.
+"""
 
 import csv
 import io
@@ -33,14 +35,17 @@ KEYS = {"age": ["a", "b", "c"], "town": ["x", "y", "z"]}
 
 
 class Former(Reader):
-    """A reader as the rule before took them to be: one who knows nothing of signs, of limits and of marks."""
+    """A reader as the rule before took them to be:
+    one who knows nothing of signs, of limits and of marks.
+    """
 
     def room(self, values, small, *, told):
         return np.full(values.shape, self.width), np.full(values.shape, self.width)
 
 
 def narrow_in_table(cells, reader, known, groups=None):
-    """How many hidden numbers of a table are narrower than promised, how many are known, how many are hidden.
+    """How many hidden numbers of a table are narrower than promised, how many
+    are known, how many are hidden.
 
     A margin of a line in which every cell is missing adds up nothing, so everybody knows it.
     """
@@ -54,7 +59,15 @@ def narrow_in_table(cells, reader, known, groups=None):
     assert not codes[~there].any()
     told = not (codes[small] == OTHER).any()
     equations = table_equations(*cells.shape, np.isfinite(cells), groups)
-    found = widths(equations, values.ravel(), codes.ravel(), known.below, known.floor, whole=known.whole, told=told)
+    found = widths(
+        equations,
+        values.ravel(),
+        codes.ravel(),
+        known.below,
+        known.floor,
+        whole=known.whole,
+        told=told,
+    )
     return np.array([(found < known.width - 1e-6).sum(), (found < 1e-6).sum(), len(found)])
 
 
@@ -64,15 +77,27 @@ def lines_of(full, small, reader):
 
 
 def narrow_in_tree(tree, values, reader, known):
-    """How many hidden numbers of a tree are narrower than promised, how many are known, how many are hidden."""
+    """How many hidden numbers of a tree are narrower than promised, how many
+    are known, how many are hidden.
+    """
     codes = hidden_in_tree(tree, values, reader)
     total = np.zeros(3, int)
     for cell in range(values[0].shape[1]):
         numbers = np.concatenate([level[:, cell] for level in values])
         code = np.concatenate([level[:, cell] for level in codes])
         assert np.all(code[numbers < known.below] > 0)
-        told = not any((c[v < known.below] == OTHER).any() for c, v in zip(codes, values, strict=True))
-        found = widths(tree_equations(tree), numbers, code, known.below, known.floor, whole=known.whole, told=told)
+        told = not any(
+            (c[v < known.below] == OTHER).any() for c, v in zip(codes, values, strict=True)
+        )
+        found = widths(
+            tree_equations(tree),
+            numbers,
+            code,
+            known.below,
+            known.floor,
+            whole=known.whole,
+            told=told,
+        )
         total += [(found < known.width - 1e-6).sum(), (found < 1e-6).sum(), len(found)]
     return total
 
@@ -88,7 +113,8 @@ def test_every_hidden_number_of_a_table_is_as_wide_as_promised(number):
             control += narrow_in_table(cells, Former(reader.below, 0.0, whole=True), reader)
     assert total[2] > 8 * number
     assert total[0] == total[1] == 0
-    assert control[0] > number / 5  # the control: closed walks alone leave numbers narrow, and some known
+    # the control: closed walks alone leave numbers narrow, and some known
+    assert control[0] > number / 5
     assert control[1] > 0
 
 
@@ -140,16 +166,21 @@ def test_numbers_that_are_wide_by_flows_through_one_point_are_wide_by_their_own(
 
 
 def test_where_marks_alone_would_tell_everything_there_is_one_mark():
-    cells = np.array([[1.0, 1.0], [2.0, 2.0]])  # below 3 and at least 3, these marks fit no other whole numbers
+    # below 3 and at least 3, these marks fit no other whole numbers
+    cells = np.array([[1.0, 1.0], [2.0, 2.0]])
     codes = hidden_in_table(cells, Reader(3, 0.0, whole=True))
     assert set(codes.ravel().tolist()) <= {0, OTHER}
     tree = Levels((np.array([0]),), 2)
-    codes = hidden_in_tree(tree, [np.array([[2.0]]), np.array([[1.0], [1.0]])], Reader(2, 0.0, whole=True))
+    codes = hidden_in_tree(
+        tree, [np.array([[2.0]]), np.array([[1.0], [1.0]])], Reader(2, 0.0, whole=True)
+    )
     assert [level.ravel().tolist() for level in codes] == [[OTHER], [OTHER, OTHER]]
 
 
 def test_few_more_numbers_are_hidden_than_are_needed():
-    """On 2 to 3 rows and columns the fewest are found by trying all sets: no more than a tenth beyond these."""
+    """On 2 to 3 rows and columns the fewest are found by trying all sets:
+    no more than a tenth beyond these.
+    """
     rng, ours, fewest = np.random.default_rng(5), 0, 0
     for i in range(20):
         cells = random_table(rng, i % 3)[:2, :3]
@@ -194,7 +225,9 @@ def test_every_hidden_subtotal_is_as_wide_as_promised_too(number):
         reader = Reader(float(rng.choice([2, 3, 5, 10, 20])), floor, whole=True)
         total += narrow_in_table(cells, reader, reader, groups)
         codes = hidden_in_table(cells, reader)
-        tells = np.array([(codes[:-1][groups == group] > 0).any(axis=0) for group in range(max(groups) + 1)])
+        tells = np.array(
+            [(codes[:-1][groups == group] > 0).any(axis=0) for group in range(max(groups) + 1)]
+        )
         codes = np.vstack([codes[:-1], np.where(tells, OTHER, 0), codes[-1:]])
         values = np.nan_to_num(with_margins(cells, groups))
         equations = table_equations(*cells.shape, np.isfinite(cells), groups)
@@ -207,11 +240,16 @@ def test_every_hidden_subtotal_is_as_wide_as_promised_too(number):
 
 @pytest.mark.parametrize("base", [5, 10])
 def test_multiples_are_as_wide_as_promised_for_whoever_knows_that_they_are_multiples(base):
-    """Widths are counted in the base, in which the numbers are whole; the promise is half of the limit in ones."""
+    """Widths are counted in the base, in which the numbers are whole;
+    the promise is half of the limit in ones.
+    """
     rng, hidden = np.random.default_rng(7), 0
     for i in range(12):
         below = float(base + rng.integers(1, 40))
-        cells, reader = np.rint(random_table(rng, i % 3) * 3 / base), Reader(below, 0.0, whole=True).in_base(base)
+        cells, reader = (
+            np.rint(random_table(rng, i % 3) * 3 / base),
+            Reader(below, 0.0, whole=True).in_base(base),
+        )
         assert reader.width * base >= below // 2
         groups = random_groups(rng, len(cells)) if i % 2 else None
         narrow = narrow_in_table(cells, reader, reader, groups)
@@ -224,7 +262,8 @@ def test_multiples_are_as_wide_as_promised_for_whoever_knows_that_they_are_multi
 
 
 def another(rng, equations, values, hidden, floor):
-    """Whole numbers that differ from these in hidden places alone and fulfil the equations; None if there are none.
+    """Whole numbers that differ from these in hidden places alone and fulfil the
+    equations; None if there are none.
 
     An end of a linear program over a network has whole coordinates.
     """
@@ -232,7 +271,9 @@ def another(rng, equations, values, hidden, floor):
     if not len(at):
         return None
     ends = np.column_stack([np.maximum(floor - values[at], -9), np.full(len(at), 9)])
-    found = linprog(rng.normal(size=len(at)), A_eq=equations[:, at], b_eq=np.zeros(len(equations)), bounds=ends)
+    found = linprog(
+        rng.normal(size=len(at)), A_eq=equations[:, at], b_eq=np.zeros(len(equations)), bounds=ends
+    )
     other = values.astype(float)
     other[at] += np.rint(found.x)
     return other if np.abs(found.x).max() > 0.5 else None
@@ -260,7 +301,9 @@ def test_whatever_fits_a_rounded_table_would_have_been_published_as_it(base):
         again = rounded_table(nonnegative(other * base), base, groups)
         assert np.array_equal(again, other * base)
         assert np.array_equal(with_margins(again / base, groups)[~hidden], shown[~hidden])
-        moved = rounded_table(cells + np.where(hidden[: len(cells), :-1], rng.random(cells.shape), 0), base, groups)
+        moved = rounded_table(
+            cells + np.where(hidden[: len(cells), :-1], rng.random(cells.shape), 0), base, groups
+        )
         excluded += not np.array_equal(with_margins(moved / base, groups)[~hidden], shown[~hidden])
         tried += 1
     assert tried > 25
@@ -273,21 +316,29 @@ def test_whatever_fits_rounded_levels_would_have_been_published_as_they_are(base
     for i in range(40):
         tree, values = random_tree(rng, i % 2)
         units = [(level * 8).astype(np.int64) for level in values]
-        whole = [level // base for level in whole_levels(tree, Agreeing(tuple(units), -3), base).levels]
-        hidden = hidden_in_tree(tree, [level * 1.0 for level in whole], Reader(11.0, 0.0, whole=True).in_base(base))
+        whole = [
+            level // base for level in whole_levels(tree, Agreeing(tuple(units), -3), base).levels
+        ]
+        hidden = hidden_in_tree(
+            tree, [level * 1.0 for level in whole], Reader(11.0, 0.0, whole=True).in_base(base)
+        )
         joined = [np.concatenate([level[:, 0] for level in levels]) for levels in (whole, hidden)]
         other = another(rng, tree_equations(tree), *joined, 0)
         if other is None:
             continue
         parts = np.split(other[:, None].astype(np.int64), np.cumsum(tree.sizes)[:-1])
         again = whole_levels(tree, Agreeing(tuple(part * base * 8 for part in parts), -3), base)
-        assert all(np.array_equal(a, part * base) for a, part in zip(again.levels, parts, strict=True))
+        assert all(
+            np.array_equal(a, part * base) for a, part in zip(again.levels, parts, strict=True)
+        )
         tried += 1
     assert tried > 15
 
 
 def test_shown_numbers_without_margins_do_not_depend_on_hidden_ones():
-    """42 becomes 40 whatever is hidden beside it; the control: where nothing is hidden, the total is kept."""
+    """42 becomes 40 whatever is hidden beside it; the control:
+    where nothing is hidden, the total is kept.
+    """
     numbers, kept = set(), set()
     for other in range(8):
         table = pl.DataFrame({"town": ["x"] * 42 + ["y"] * 17 + ["z"] * other})
@@ -301,16 +352,23 @@ def test_shown_numbers_without_margins_do_not_depend_on_hidden_ones():
 
 
 def test_intervals_beside_rounded_and_hidden_numbers_are_about_the_rounded_ones():
-    """Else readers would see the numbers before rounding. They are wider by the base, so that they hold as before."""
+    """Else readers would see the numbers before rounding.
+    They are wider by the base, so that they hold as before.
+    """
     out, tree = asked().release(epsilon=2), hierarchy().release(epsilon=2)
     for release in (out, tree):
-        plain, public = (pl.DataFrame(r.accuracy()) for r in (release, release.round(5).suppress(40, secondary=True)))
+        plain, public = (
+            pl.DataFrame(r.accuracy())
+            for r in (release, release.round(5).suppress(40, secondary=True))
+        )
         there = public["value"].is_not_null()
         ends = public.filter(there).with_columns(pl.col("value", "lower", "upper").cast(pl.Float64))
         middle = (ends["lower"] + ends["upper"]) / 2
         assert 4 < there.sum() < len(there)
         assert (middle - ends["value"]).abs().max() <= 0.5
-        wider = (ends["upper"] - ends["lower"]) - (plain.filter(there)["upper"] - plain.filter(there)["lower"])
+        wider = (ends["upper"] - ends["lower"]) - (
+            plain.filter(there)["upper"] - plain.filter(there)["lower"]
+        )
         assert wider.min() > 9.5
         assert wider.max() < 11.5
     with pytest.raises(UnsupportedOperation, match=r"before round\(\)"):
@@ -340,7 +398,9 @@ def hierarchy():
 def read(text):
     """The numbers of a CSV file with margins: NaN for marks; and the marks."""
     cells = [row[1:] for row in csv.reader(io.StringIO(text))][1:]
-    numbers = [[float(cell) if cell.lstrip("-").isdigit() else math.nan for cell in row] for row in cells]
+    numbers = [
+        [float(cell) if cell.lstrip("-").isdigit() else math.nan for cell in row] for row in cells
+    ]
     return np.array(numbers), np.array(cells)
 
 
@@ -349,7 +409,9 @@ def test_no_reader_of_a_file_finds_a_hidden_number(measured):
     rng, hidden = np.random.default_rng(6), 0
     for _ in range(4):
         cells = [(a, t) for a in "abc" for t in "xyz" for _ in range(rng.choice([0, 1, 3, 8, 30]))]
-        out = asked(pl.DataFrame(cells, ["age", "town"], orient="row"), margins=measured).release(epsilon=2)
+        out = asked(pl.DataFrame(cells, ["age", "town"], orient="row"), margins=measured).release(
+            epsilon=2
+        )
         steps = out.nonnegative().round()
         values = with_margins(np.asarray(steps.table)[:-1, :-1].astype(float))
         texts = [
@@ -371,7 +433,9 @@ def test_no_reader_of_a_file_finds_a_hidden_number(measured):
 
 
 def test_shares_are_hidden_where_their_numbers_are(out):
-    shares = asked(normalize="index", margins=False).release(epsilon=1000).suppress(40, secondary=True)
+    shares = (
+        asked(normalize="index", margins=False).release(epsilon=1000).suppress(40, secondary=True)
+    )
     cells = out.suppress(40, secondary=True).table.isna().to_numpy()
     assert np.array_equal(shares.table.isna().to_numpy(), (cells | cells[:, -1:])[:-1, :-1])
 
@@ -388,20 +452,24 @@ def test_a_crosstab_of_listed_pairs_hides_more_than_small_cells():
 
 
 def test_both_states_of_the_shown_numbers_would_tell_which_hidden_ones_are_0():
-    """The attack that intervals of the numbers as drawn would allow; of hidden cells it reads sums alone."""
+    """The attack that intervals of the numbers as drawn would allow;
+    of hidden cells it reads sums alone.
+    """
     drawn = np.array([[-6.0, 36, 170], [40, 60, 180], [190, 195, 199]])
     lifted = nonnegative(drawn)
     codes = hidden_in_table(lifted, Reader(18, 0.0, whole=False))
     hidden = codes[:-1, :-1] > 0
     assert np.argwhere(hidden).tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
     values = with_margins(lifted)
-    assert np.all(widths(table_equations(3, 3), values.ravel(), codes.ravel(), 18, whole=False) >= 9)
+    assert np.all(
+        widths(table_equations(3, 3), values.ravel(), codes.ravel(), 18, whole=False) >= 9
+    )
     fell = drawn - lifted  # of a cell above 0 it is one number for its row and one for its column
     would = fell[:2, 2:] + fell[2:, :2] - fell[2, 2]
     risen = [(lifted[:2, :2] - drawn[:2, :2] + would).sum(axis=axis) for axis in (1, 0)]
-    for (
-        line
-    ) in risen:  # in the first row and column, and in no other, some cell was lifted to 0: it is their common one
+    # in the first row and column, and in no other, some cell was lifted to 0: it is their common
+    # one
+    for line in risen:
         assert line[0] > 1
         assert abs(line[1]) < 1e-6
     assert lifted[0, 0] == 0
@@ -409,23 +477,35 @@ def test_both_states_of_the_shown_numbers_would_tell_which_hidden_ones_are_0():
 
 def test_beside_hidden_numbers_that_were_lifted_there_are_no_intervals(out, tmp_path):
     tree = dp.protect(TABLE, unit=dp.Rows(1), budget=dp.Budget(epsilon=1e6))
-    tree = tree.hierarchy(["age", "town"], [(a, b) for a in "abc" for b in "xyz"]).release(epsilon=1000)
+    tree = tree.hierarchy(["age", "town"], [(a, b) for a in "abc" for b in "xyz"]).release(
+        epsilon=1000
+    )
     for release in (out, tree):
         veiled = release.nonnegative().round().suppress(40, secondary=True)
-        assert pl.DataFrame(veiled.accuracy()).select(pl.col("error", "lower", "upper").count()).row(0) == (0, 0, 0)
-        for fine in (release.round().suppress(40), release.nonnegative().suppress(40, secondary=False)):
+        assert pl.DataFrame(veiled.accuracy()).select(
+            pl.col("error", "lower", "upper").count()
+        ).row(0) == (0, 0, 0)
+        for fine in (
+            release.round().suppress(40),
+            release.nonnegative().suppress(40, secondary=False),
+        ):
             errors = pl.DataFrame(fine.accuracy())
             assert errors["lower"].count() == errors["value"].count() > 0
         assert str(veiled.report())
         assert veiled._repr_html_()
         assert veiled.plot().to_dict()
         veiled.to_excel(tmp_path / "t.xlsx")
-    assert tree.nonnegative().suppress(40, secondary=True).with_ci()["age"].table["count_low"].count() == 0
+    assert (
+        tree.nonnegative().suppress(40, secondary=True).with_ci()["age"].table["count_low"].count()
+        == 0
+    )
 
 
 def test_what_reads_hidden_numbers_is_refused_beside_them():
     counts = {(a, t): 5 if (a, t) == ("a", "x") else 100 for a in "abc" for t in "xyz"}
-    table = pl.DataFrame([key for key, n in counts.items() for _ in range(n)], ["age", "town"], orient="row")
+    table = pl.DataFrame(
+        [key for key, n in counts.items() for _ in range(n)], ["age", "town"], orient="row"
+    )
     cells = asked(table).release(epsilon=1000)
     hidden = cells.suppress(40, secondary=True)
     shown = [("a", "z"), ("c", "z")]
@@ -440,7 +520,9 @@ def test_what_reads_hidden_numbers_is_refused_beside_them():
 
 def test_part_of_a_table_that_was_released_with_it_has_other_tables_beside_it():
     frame = dp.protect(TABLE, unit=dp.Rows(1), budget=dp.Budget(epsilon=1e6, delta=1e-3))
-    out = frame.marginals(["age", "town"], [("age", "town")], keys=KEYS).release(epsilon=10, delta=1e-6)
+    out = frame.marginals(["age", "town"], [("age", "town")], keys=KEYS).release(
+        epsilon=10, delta=1e-6
+    )
     out["age", "town"].suppress(10, secondary=True)
     with pytest.raises(UnsupportedOperation, match="other tables"):
         out["age"].suppress(10, secondary=True)
@@ -454,7 +536,10 @@ def test_a_limit_that_tells_the_number_is_refused(out):
 def test_marks_are_in_every_file_and_numbers_stay_numbers_in_the_table(out, tmp_path):
     shown = out.nonnegative().round().suppress(below=40, marker=("<40", "c"), secondary=True)
     assert shown.table.dtypes.tolist() == ["Int64"] * 4
-    assert shown.table.isna().to_numpy().sum() > out.suppress(below=40, secondary=False).table.isna().to_numpy().sum()
+    assert (
+        shown.table.isna().to_numpy().sum()
+        > out.suppress(below=40, secondary=False).table.isna().to_numpy().sum()
+    )
     assert "<40" in shown.to_csv()
     assert ",c" in shown.to_csv()
     assert "&lt;40" in shown.to_html()
@@ -484,13 +569,16 @@ def test_several_steps_are_one_of_the_strictest(out):
 
 def test_margins_beside_hidden_cells_protect_them_unless_told_otherwise(out):
     tree = dp.protect(TABLE, unit=dp.Rows(1), budget=dp.Budget(epsilon=1e6))
-    tree = tree.hierarchy(["age", "town"], [(a, b) for a in "abc" for b in "xyz"]).release(epsilon=1000)
+    tree = tree.hierarchy(["age", "town"], [(a, b) for a in "abc" for b in "xyz"]).release(
+        epsilon=1000
+    )
     for release in (out, asked(normalize="all", margins=False).release(epsilon=1000), tree):
         hides, plain = release.suppress(40), release.suppress(40, secondary=False)
         assert hides.to_csv() == release.suppress(40, secondary=True).to_csv() != plain.to_csv()
     alone = asked(margins=False).release(epsilon=1000)
     assert alone.suppress(40).to_csv() == alone.suppress(40, secondary=False).to_csv()
-    assert out.suppress(1).to_csv() == out.suppress(1, secondary=False).to_csv()  # below 1 nothing can be protected
+    # below 1 nothing can be protected
+    assert out.suppress(1).to_csv() == out.suppress(1, secondary=False).to_csv()
 
 
 def test_a_limit_is_above_the_base_of_rounded_numbers(out):
@@ -528,7 +616,9 @@ def test_long_tables_and_hierarchies_are_marked(out, tmp_path):
     frame = dp.protect(TABLE, unit=dp.Rows(1), budget=dp.Budget(epsilon=1e6))
     listed = frame.group_by("town", keys=["x", "w"]).agg(n=dp.count())
     assert listed.release(epsilon=100).suppress(10, "<10").to_csv() == "town,n\nx,180\nw,<10\n"
-    tree = frame.hierarchy(["age", "town"], [(a, b) for a in "abc" for b in "xyz"]).release(epsilon=1000)
+    tree = frame.hierarchy(["age", "town"], [(a, b) for a in "abc" for b in "xyz"]).release(
+        epsilon=1000
+    )
     tree = tree.nonnegative().round().suppress(10, "<10", secondary=True)
     assert "<10" in tree.to_csv(level="town")
     assert ",*" in tree.to_csv(level="town")

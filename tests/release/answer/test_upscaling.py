@@ -78,9 +78,17 @@ def test_cases_that_make_other_totals_than_were_seen_do_not_count():
 
 
 def test_noise_that_may_move_every_case_does_not_single_one_out():
-    """Of few units, a total above all cases says that there are more units, and hardly which case is right."""
-    rows, ratios, odds = [2000.0, 2500.0, 3000.0, 3400.0], [1.05, 1.06, 1.05, 5.0], [0.33, 0.33, 0.32, 0.02]
-    sure, unsure = (replace(left(*ratios, rows=rows, odds=odds), unsure=unsure) for unsure in (0.0, 0.2))
+    """Of few units, a total above all cases says that there are more units,
+    and hardly which case is right.
+    """
+    rows, ratios, odds = (
+        [2000.0, 2500.0, 3000.0, 3400.0],
+        [1.05, 1.06, 1.05, 5.0],
+        [0.33, 0.33, 0.32, 0.02],
+    )
+    sure, unsure = (
+        replace(left(*ratios, rows=rows, odds=odds), unsure=unsure) for unsure in (0.0, 0.2)
+    )
     assert unsure.before <= unsure.factor(3600.0, 100.0) < 1.1
     assert sure.factor(3600.0, 100.0) > 2  # control
 
@@ -126,7 +134,9 @@ def test_numbers_are_nearer_to_those_of_all_rows(table):
     truth = table.group_by("g").agg(n=pl.len(), s=pl.col("x").sum()).sort("g")
     off = {}
     for said in (True, False):
-        query = grouped(table, limits=dp.Auto(scaled=said)).agg(n=dp.count(), s=dp.sum("x", bounds=(0, 5)))
+        query = grouped(table, limits=dp.Auto(scaled=said)).agg(
+            n=dp.count(), s=dp.sum("x", bounds=(0, 5))
+        )
         outs = [query.release(epsilon=1).table for _ in range(12)]
         for name in ("n", "s"):
             squares = [(out[name].to_numpy() - truth[name].to_numpy()) ** 2 for out in outs]
@@ -137,7 +147,8 @@ def test_numbers_are_nearer_to_those_of_all_rows(table):
 
 def test_where_limits_leave_nothing_out_nothing_is_scaled(table):
     out = grouped(table).count().release(epsilon=1e5)
-    assert out.report().items["chosen"].get("scaled", 1.0) == 1.0  # limits on rows per group have no factor
+    # limits on rows per group have no factor
+    assert out.report().items["chosen"].get("scaled", 1.0) == 1.0
     assert out.table["count"].to_list() == table.group_by("g").len().sort("g")["len"].to_list()
 
 
@@ -185,22 +196,31 @@ def test_the_interval_of_a_median_is_that_of_the_rows_that_were_counted(table):
     assert factor_of(out) > 1.2
     group, shown = out.table.filter(pl.col("n") > 0).select("g", "n").row(0)
     told = out.accuracy().filter((pl.col("g") == group) & (pl.col("column") == "m"))
-    same = out.accuracy(assume_rows=shown / factor_of(out)).filter((pl.col("g") == group) & (pl.col("column") == "m"))
+    same = out.accuracy(assume_rows=shown / factor_of(out)).filter(
+        (pl.col("g") == group) & (pl.col("column") == "m")
+    )
     assert told["error"].item() == pytest.approx(same["error"].item(), rel=0.05)
 
 
 @pytest.mark.usefixtures("same_noise")
 def test_margins_of_a_crosstab_are_sums_of_cells_and_their_errors_are_multiplied(table):
-    query = protect(table).crosstab("g", "h", keys={"g": GROUPS, "h": [0, 1, 2]}, margins=True, limits=dp.Auto())
+    query = protect(table).crosstab(
+        "g", "h", keys={"g": GROUPS, "h": [0, 1, 2]}, margins=True, limits=dp.Auto()
+    )
     out = query.release(epsilon=1)
     factor, wide = factor_of(out), out.to_pandas()
     assert factor > 1.05
     assert (wide.loc["All"].iloc[:-1] == wide.iloc[:-1, :-1].sum()).all()
     found = out.accuracy().filter((pl.col("g") == "All") & (pl.col("h") == "All"))["error"].item()
     most = out.report().items["chosen"]["limits"]["max_rows"]
-    fixed = protect(table).crosstab("g", "h", keys={"g": GROUPS, "h": [0, 1, 2]}, margins=True, max_rows=most)
+    fixed = protect(table).crosstab(
+        "g", "h", keys={"g": GROUPS, "h": [0, 1, 2]}, margins=True, max_rows=most
+    )
     plain = (
-        fixed.release(epsilon=0.9).accuracy().filter((pl.col("g") == "All") & (pl.col("h") == "All"))["error"].item()
+        fixed.release(epsilon=0.9)
+        .accuracy()
+        .filter((pl.col("g") == "All") & (pl.col("h") == "All"))["error"]
+        .item()
     )
     assert found == pytest.approx(factor * plain + 60 / 2, rel=0.01)
 
@@ -251,7 +271,12 @@ def test_only_in_groups_where_rows_in_all_are_limited_and_their_number_is_releas
     assert not is_scaled_by(protect(table).count(limits=dp.Auto())._question, Limits(5, None, None))
     frame = protect(table).group_by("g", keys=GROUPS, limits=dp.Auto())
     bounds = (0, 5)
-    for asked in (frame.sum("x", bounds), frame.mean("x", bounds), frame.count_units(), frame.median("x", bounds)):
+    for asked in (
+        frame.sum("x", bounds),
+        frame.mean("x", bounds),
+        frame.count_units(),
+        frame.median("x", bounds),
+    ):
         assert not is_scaled_by(asked._question, Limits(5, None, None))
 
 
@@ -260,7 +285,8 @@ def test_the_derivation_says_before_a_release_what_may_be_scaled(table):
     query = grouped(table).agg(**asked)
     assert "n, s may be multiplied by one factor for all groups, at most 4" in str(query.explain())
     assert "n, s may be multiplied" in query.explain()._repr_html_()
-    assert "multiplied" not in str(query.release(epsilon=1).derivation)  # its report says what was done
+    # its report says what was done
+    assert "multiplied" not in str(query.release(epsilon=1).derivation)
     frame = protect(table).group_by("g", keys=GROUPS, limits=dp.Auto())
     for other in (
         grouped(table, limits=dp.Auto(scaled=False)).count(),
@@ -278,7 +304,9 @@ def test_the_derivation_says_before_a_release_what_may_be_scaled(table):
 
 @pytest.mark.usefixtures("same_noise")
 def test_beside_a_count_of_units_nothing_is_scaled(table):
-    outs = [grouped(table).agg(n=dp.count(), u=dp.count_units()).release(epsilon=1) for _ in range(5)]
+    outs = [
+        grouped(table).agg(n=dp.count(), u=dp.count_units()).release(epsilon=1) for _ in range(5)
+    ]
     assert all("scaled" not in out.report().items["chosen"] for out in outs)
 
 

@@ -1,4 +1,6 @@
-"""Limits and bounds chosen inside the release: what it costs, what it reads, how good it is, what one unit can move."""
+"""Limits and bounds chosen inside the release:
+what it costs, what it reads, how good it is, what one unit can move.
+"""
 
 import datetime as dt
 import json
@@ -35,7 +37,8 @@ def test_chosen_limits_are_nearly_as_good_as_the_best_in_hindsight(table):
     frame, truth = protect(table), table.group_by("g").len().sort("g")["len"].to_numpy()
     best = min(error(frame, truth, max_rows=k) for k in (4, 8, 16, 32, 64, 128, 256))
     chosen = error(frame, truth, limits=dp.Auto())
-    assert chosen < 2 * best  # about 1.1; twice as much would take a choice four times too high or too low
+    # about 1.1; twice as much would take a choice four times too high or too low
+    assert chosen < 2 * best
     assert chosen < error(frame, truth, max_groups=3, max_rows_per_group=2) / 3
 
 
@@ -51,21 +54,29 @@ def test_the_error_that_is_said_of_counts_is_about_the_real_one():
         said = [out.report().items["chosen"]["expected_error"]["count"] for out in outs]
         real = np.sqrt(np.mean([(out.table["count"].to_numpy() - truth) ** 2 for out in outs]))
         ratios.append(float(np.exp(np.mean(np.log(said))) / real))
-    assert 2 / 3 < np.exp(np.mean(np.log(ratios))) < 3 / 2  # about 1.1; nearly 4 with the mean over the cases
+    # about 1.1; nearly 4 with the mean over the cases
+    assert 2 / 3 < np.exp(np.mean(np.log(ratios))) < 3 / 2
     assert all(1 / 3 < ratio < 3 for ratio in ratios)
 
 
 @pytest.mark.usefixtures("same_noise")
 @pytest.mark.parametrize(("units", "known"), [(300, False), (4000, True)])
 def test_of_few_people_the_largest_groups_are_not_limited(units, known):
-    """A histogram with a ninth of a tenth of ε shows next to nothing of 300 people, or something that is not so."""
+    """A histogram with a ninth of a tenth of ε shows next to nothing of 300
+    people, or something that is not so.
+    """
     price = read_price(1, 1e-6)
     query = protect(panel(1, units)).group_by("g", keys=list(range(20)), limits=dp.Auto())
     parts = price.part(Fraction(1, 10)), price.part(Fraction(9, 10))
     assert (auto.read_people(query.count()._question, *parts).peaks is not None) == known
-    for needed in (query.agg(m=dp.mean("x", bounds=(1, 5))), query.agg(n=dp.count(), m=dp.mean("x", bounds=(1, 5)))):
+    for needed in (
+        query.agg(m=dp.mean("x", bounds=(1, 5))),
+        query.agg(n=dp.count(), m=dp.mean("x", bounds=(1, 5))),
+    ):
         assert auto.read_people(needed._question, *parts).peaks is not None
-    assert auto.read_people(query.count()._question, *parts, also=["rows_per_group"]).peaks is not None
+    assert (
+        auto.read_people(query.count()._question, *parts, also=["rows_per_group"]).peaks is not None
+    )
 
 
 @pytest.mark.usefixtures("same_noise")
@@ -93,15 +104,23 @@ def test_a_choice_that_was_made_is_the_most_there_can_be(table):
 @pytest.fixture(scope="module")
 def spread_out():
     """1,000 units, each with three rows in each of 12 groups."""
-    return pl.DataFrame({"id": np.repeat(np.arange(1000), 36), "g": np.tile(np.repeat(np.arange(12), 3), 1000)})
+    return pl.DataFrame(
+        {"id": np.repeat(np.arange(1000), 36), "g": np.tile(np.repeat(np.arange(12), 3), 1000)}
+    )
 
 
-# A histogram's noise is below one unit in scale here: what is expected is wrong by a tenth only where noise far out is
-# taken for people.
+# A histogram's noise is below one unit in scale here: what is expected is wrong by a tenth only
+# where noise far out is taken for people.
 @pytest.mark.usefixtures("same_noise")
-@pytest.mark.parametrize("given", [{"max_rows_per_group": 1}, {"max_rows_per_group": 2}, {"max_groups": 5}])
+@pytest.mark.parametrize(
+    "given", [{"max_rows_per_group": 1}, {"max_rows_per_group": 2}, {"max_groups": 5}]
+)
 def test_beside_a_limit_in_groups_units_are_known_to_be_in_several(spread_out, given):
-    query = protect(spread_out).group_by("g", keys=list(range(12)), limits=dp.Auto(), **given).agg(n=dp.count())
+    query = (
+        protect(spread_out)
+        .group_by("g", keys=list(range(12)), limits=dp.Auto(), **given)
+        .agg(n=dp.count())
+    )
     kept = given.get("max_groups", 12) * given.get("max_rows_per_group", 3)
     out = query.release(epsilon=200)
     assert out.table["n"].sum() > 0.8 * 1000 * kept
@@ -111,7 +130,11 @@ def test_beside_a_limit_in_groups_units_are_known_to_be_in_several(spread_out, g
 
 @pytest.mark.usefixtures("same_noise")
 def test_thresholded_keys_and_means_too(table):
-    q = protect(table).group_by("g", limits=dp.Auto()).agg(n=dp.count(), m=dp.mean("x", bounds=(1, 5)))
+    q = (
+        protect(table)
+        .group_by("g", limits=dp.Auto())
+        .agg(n=dp.count(), m=dp.mean("x", bounds=(1, 5)))
+    )
     out = q.release(epsilon=3, delta=1e-6).table
     assert out["g"].to_list() == list(range(10))
     assert out["m"].to_list() == pytest.approx([3.0] * 10, abs=0.5)
@@ -124,7 +147,9 @@ def test_the_parts_of_a_price_add_up(monkeypatch):
     monkeypatch.setattr(noisy_histograms, "histogram_scale", noted)
     frame = protect(panel(3, 300))
     query = frame.group_by("g", limits=dp.Auto(share=0.25)).agg(
-        n=dp.count(), m=dp.mean("x", bounds=dp.Auto(share=0.125)), s=dp.sum("x", bounds=dp.Auto(share=0.0625))
+        n=dp.count(),
+        m=dp.mean("x", bounds=dp.Auto(share=0.125)),
+        s=dp.sum("x", bounds=dp.Auto(share=0.0625)),
     )
     price = offer("epsilon", Fraction(2), Fraction(1, 10**6), "auto")
     _, plan, said, _ = choose(query._question, price)
@@ -133,8 +158,11 @@ def test_the_parts_of_a_price_add_up(monkeypatch):
     assert said["cost"] == {"in": "epsilon", "limits": 0.5, "x": 0.25}
 
 
-@pytest.mark.parametrize("rows", [pytest.param(0, marks=pytest.mark.long), pytest.param(1, marks=pytest.mark.long), 3])
-@pytest.mark.filterwarnings("ignore:The released table is empty")  # too few units: it is about charges and errors
+@pytest.mark.parametrize(
+    "rows", [pytest.param(0, marks=pytest.mark.long), pytest.param(1, marks=pytest.mark.long), 3]
+)
+# too few units: it is about charges and errors
+@pytest.mark.filterwarnings("ignore:The released table is empty")
 def test_it_never_fails_on_data(rows):
     frame = protect(
         pl.DataFrame(
@@ -147,7 +175,9 @@ def test_it_never_fails_on_data(rows):
         frame.group_by("g", limits=dp.Auto()).mean("x", bounds=(0, 1)),
         frame.bound(limits=dp.Auto()).median("x", bounds=(0, 1)),
         frame.group_by("g", keys=[0, 1], limits=dp.Auto()).n_unique("x"),
-        frame.group_by("g", limits=dp.Auto()).agg(n=dp.n_unique("x"), m=dp.n_unique("id2"), c=dp.count()),
+        frame.group_by("g", limits=dp.Auto()).agg(
+            n=dp.n_unique("x"), m=dp.n_unique("id2"), c=dp.count()
+        ),
     ):
         query.release(epsilon=0.01, delta=1e-9)
 
@@ -166,10 +196,16 @@ EXTREME = {
 @pytest.mark.parametrize("name", EXTREME)
 def test_bounds_never_fail_on_data(name):
     values = EXTREME[name]
-    frame = protect(pl.DataFrame({"id": range(len(values)), "x": values}, schema={"id": pl.Int64, "x": pl.Float64}))
+    frame = protect(
+        pl.DataFrame(
+            {"id": range(len(values)), "x": values}, schema={"id": pl.Int64, "x": pl.Float64}
+        )
+    )
     for verb in ("sum", "mean", "std", "median", "max"):
         for epsilon in (0.01, 1e5):
-            out = getattr(frame, verb)("x", bounds=dp.Auto(), limits=dp.Auto()).release(epsilon=epsilon)
+            out = getattr(frame, verb)("x", bounds=dp.Auto(), limits=dp.Auto()).release(
+                epsilon=epsilon
+            )
             low, high = out.report().items["chosen"]["bounds"]["x"]
             assert low < high
 
@@ -194,10 +230,14 @@ def test_bounds_never_fail_on_data(name):
 def test_bounds_of_every_type(dtype, values):
     column = pl.Series("x", [values[i % len(values)] for i in range(90)], strict=False).cast(dtype)
     frame = protect(pl.DataFrame({"id": range(90)}).with_columns(column))
-    verbs = ["median", "mean"] + (["sum"] if not column.dtype.is_temporal() or dtype == pl.Duration("ms") else [])
+    verbs = ["median", "mean"] + (
+        ["sum"] if not column.dtype.is_temporal() or dtype == pl.Duration("ms") else []
+    )
     for verb in verbs:
         for epsilon in (0.01, 1e4):
-            out = getattr(frame, verb)("x", bounds=dp.Auto(), max_rows=1).release(epsilon=epsilon, fill=True)
+            out = getattr(frame, verb)("x", bounds=dp.Auto(), max_rows=1).release(
+                epsilon=epsilon, fill=True
+            )
             assert out.value is not None
 
 
@@ -225,22 +265,43 @@ def test_known_bounds_hold_the_chosen_ones():
 
 @pytest.mark.usefixtures("same_noise")
 def test_limits_and_bounds_hold_for_what_is_released(table):
-    """What the derivation claims after the choice is what the totals of neighbouring tables keep."""
+    """What the derivation claims after the choice is what the
+    totals of neighbouring tables keep.
+    """
     frame = protect(table)
-    ask = frame.group_by("g", keys=[0, 1, 2], limits=dp.Auto()).agg(s=dp.sum("x", bounds=dp.Auto()))._question
+    ask = (
+        frame.group_by("g", keys=[0, 1, 2], limits=dp.Auto())
+        .agg(s=dp.sum("x", bounds=dp.Auto()))
+        ._question
+    )
     made, plan, _, _ = choose(ask, offer("epsilon", Fraction(1), Fraction(0), "auto"))
-    less = protect(table.filter(pl.col("id") != 7)).group_by("g", keys=[0, 1, 2], limits=dp.Auto()).count()._question
+    less = (
+        protect(table.filter(pl.col("id") != 7))
+        .group_by("g", keys=[0, 1, 2], limits=dp.Auto())
+        .count()
+        ._question
+    )
     one, other = (
         engine.totals(made, 5),
-        engine.totals(type(made)(less.step, made.by, made.keys, made.given, made.aggregates, chosen=made.chosen), 5),
+        engine.totals(
+            type(made)(
+                less.step, made.by, made.keys, made.given, made.aggregates, chosen=made.chosen
+            ),
+            5,
+        ),
     )
     moved = np.abs(np.subtract(one.values[0], other.values[0], dtype=object)).sum()
     assert 0 < moved <= plan.noises[0].allotment.total.sensitivity.exact_l1
 
 
-@pytest.mark.usefixtures("same_noise")  # a limit of 1,000 rows and more would be written with a comma
+# a limit of 1,000 rows and more would be written with a comma
+@pytest.mark.usefixtures("same_noise")
 def test_the_report_says_what_was_chosen_at_what_cost_and_why(table):
-    query = protect(table).group_by("g", keys=[0, 1], limits=dp.Auto()).agg(m=dp.mean("x", bounds=dp.Auto(share=0.2)))
+    query = (
+        protect(table)
+        .group_by("g", keys=[0, 1], limits=dp.Auto())
+        .agg(m=dp.mean("x", bounds=dp.Auto(share=0.2)))
+    )
     assert "20% of its price" in str(query.explain())
     out = query.release(epsilon=1.0)
     report = out.report()
@@ -276,17 +337,27 @@ def test_prices_in_rho_and_bounded_neighbours(table):
 def test_every_verb_takes_them(table):
     frame = protect(table)
     for verb in ("sum", "mean", "var", "std", "median", "min", "max"):
-        assert getattr(frame, verb)("x", bounds=dp.Auto(), limits=dp.Auto()).release(epsilon=5).value is not None
-    assert frame.quantile("x", 0.9, bounds=dp.Auto(), limits=dp.Auto()).release(epsilon=5).value is not None
+        assert (
+            getattr(frame, verb)("x", bounds=dp.Auto(), limits=dp.Auto()).release(epsilon=5).value
+            is not None
+        )
+    assert (
+        frame.quantile("x", 0.9, bounds=dp.Auto(), limits=dp.Auto()).release(epsilon=5).value
+        is not None
+    )
     assert frame.n_unique("g", limits=dp.Auto()).release(epsilon=5).value is not None
     assert frame.count("x", limits=dp.Auto()).release(epsilon=5).value > 0
     assert frame.mode("g", keys=[0, 1], limits=dp.Auto()).release(epsilon=5).value in (0, 1)
     assert frame.top_k("g", 2, keys=[0, 1], limits=dp.Auto()).release(epsilon=5).table.height == 2
-    assert frame.histogram("x", bins=[0, 2, 6], limits=dp.Auto()).release(epsilon=5).table.height == 2
+    assert (
+        frame.histogram("x", bins=[0, 2, 6], limits=dp.Auto()).release(epsilon=5).table.height == 2
+    )
     keys = {"g": [0, 1], "h": [0, 1]}
     two = frame.with_columns(h=dp.col("g")).crosstab("g", "h", keys=keys, limits=dp.Auto())
     assert two.release(epsilon=5).table.height == 2
-    once = table.dp.sum("x", bounds=dp.Auto(), limits=dp.Auto(), unit="id", budget=dp.Budget(epsilon=9), epsilon=5)
+    once = table.dp.sum(
+        "x", bounds=dp.Auto(), limits=dp.Auto(), unit="id", budget=dp.Budget(epsilon=9), epsilon=5
+    )
     assert once.value > 0
 
 
@@ -329,30 +400,47 @@ def test_a_part_of_a_partition_chooses_for_itself(table):
 
 
 def differing(table, values):
-    """The same rows with values, and the question how many different ones there are in each group."""
+    """The same rows with values, and the question how many
+    different ones there are in each group.
+    """
     rows = table.with_columns(
-        v=np.random.default_rng(5).integers(0, values, table.height) if values else pl.int_range(pl.len())
+        v=np.random.default_rng(5).integers(0, values, table.height)
+        if values
+        else pl.int_range(pl.len())
     )
-    return protect(rows).group_by("g", keys=list(range(10)), limits=dp.Auto()).agg(n=dp.n_unique("v"))
+    return (
+        protect(rows).group_by("g", keys=list(range(10)), limits=dp.Auto()).agg(n=dp.n_unique("v"))
+    )
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("same_noise")
 def test_where_units_share_values_few_rows_are_enough(table):
     price = offer("epsilon", Fraction(1), Fraction(0), "laplace")
-    for values, least, most in ((50, 1, 30), (None, 31, 512)):  # about 3 and 100; of rows alone, 100 for both
-        chosen = [choose(differing(table, values)._question, price)[0].limits.max_rows for _ in range(6)]
+    # about 3 and 100; of rows alone, 100 for both
+    for values, least, most in ((50, 1, 30), (None, 31, 512)):
+        chosen = [
+            choose(differing(table, values)._question, price)[0].limits.max_rows for _ in range(6)
+        ]
         assert least <= min(chosen) <= max(chosen) <= most
 
 
 @pytest.mark.usefixtures("same_noise")
 def test_what_is_chosen_for_others_is_what_was_chosen_before(table):
     """Without dp.n_unique the histograms have all of the share, and no other number is read."""
-    ask = protect(table).group_by("g", keys=list(range(10)), limits=dp.Auto()).agg(n=dp.count())._question
+    ask = (
+        protect(table)
+        .group_by("g", keys=list(range(10)), limits=dp.Auto())
+        .agg(n=dp.count())
+        ._question
+    )
     price = offer("epsilon", Fraction(1), Fraction(0), "laplace")
     assert auto._parts(ask, price) == {"rows": 1}
     assert auto.read_people(ask, price, price).values == {}
-    assert auto._parts(differing(table, 5)._question, price) == {"rows": Fraction(2, 3), "values": Fraction(1, 3)}
+    assert auto._parts(differing(table, 5)._question, price) == {
+        "rows": Fraction(2, 3),
+        "values": Fraction(1, 3),
+    }
 
 
 @pytest.mark.one_in(2)
@@ -369,9 +457,13 @@ def test_the_parts_of_a_price_add_up_with_numbers_of_values(monkeypatch, terms, 
     paid = []
     kind = type(offer(terms, Fraction(2), Fraction(0), "auto"))
     scale = kind.laplace_scale
-    monkeypatch.setattr(kind, "laplace_scale", lambda price, l1: paid.append((price.amount, l1)) or scale(price, l1))
+    monkeypatch.setattr(
+        kind, "laplace_scale", lambda price, l1: paid.append((price.amount, l1)) or scale(price, l1)
+    )
     frame = protect(panel(3, 300).with_columns(y=pl.col("x").round()), neighbors=relation)
-    query = frame.group_by("g", limits=dp.Auto(share=0.25)).agg(n=dp.n_unique("x"), m=dp.n_unique("y"), c=dp.count())
+    query = frame.group_by("g", limits=dp.Auto(share=0.25)).agg(
+        n=dp.n_unique("x"), m=dp.n_unique("y"), c=dp.count()
+    )
     choose(query._question, offer(terms, Fraction(2), Fraction(1, 10**6), "auto"))
     assert sum(amount for amount, _ in paid) == Fraction(1, 2)
     histograms, numbers = paid[:-2], paid[-2:]
@@ -381,13 +473,26 @@ def test_the_parts_of_a_price_add_up_with_numbers_of_values(monkeypatch, terms, 
 
 
 def test_a_number_of_values_has_the_noise_of_its_limits(monkeypatch):
-    rows = pl.DataFrame({"id": [1, 1, 1, 2, 2, 3], "g": [0, 0, 1, 0, 0, 5], "x": [1, 2, 1, 1, None, 7]})
+    rows = pl.DataFrame(
+        {"id": [1, 1, 1, 2, 2, 3], "g": [0, 0, 1, 0, 0, 5], "x": [1, 2, 1, 1, None, 7]}
+    )
     monkeypatch.setattr(noisy_histograms, "rounded_laplace", lambda scale, n: np.zeros(n, np.int64))
     price = offer("epsilon", Fraction(1, 4), Fraction(0), "auto")
-    said = [(Limits(9), 3, 9), (Limits(9, 1, None), None, 9), (Limits(None, 2, 3), 3, 6), (Limits(4, 2, 1), None, 2)]
-    for limits, number, moved in said:  # the pairs are (0, 1), (0, 2), (1, 1); what is not listed counts nowhere
+    said = [
+        (Limits(9), 3, 9),
+        (Limits(9, 1, None), None, 9),
+        (Limits(None, 2, 3), 3, 6),
+        (Limits(4, 2, 1), None, 2),
+    ]
+    # the pairs are (0, 1), (0, 2), (1, 1); what is not listed counts nowhere
+    for limits, number, moved in said:
         for relation in ("add-remove", "replace"):
-            ask = protect(rows, neighbors=relation).group_by("g", keys=[0, 1], limits=dp.Auto()).n_unique("x")._question
+            ask = (
+                protect(rows, neighbors=relation)
+                .group_by("g", keys=[0, 1], limits=dp.Auto())
+                .n_unique("x")
+                ._question
+            )
             found, scale = noisy_values(price, ask.with_limits(limits))
             assert scale == 4 * moved
             assert number is None or found == number
@@ -397,33 +502,51 @@ def test_a_number_of_values_has_the_noise_of_its_limits(monkeypatch):
 def test_what_is_chosen_shows_the_groups_that_nobody_listed(monkeypatch, what):
     draw = np.random.default_rng(2)
     monkeypatch.setattr(
-        noisy_histograms, "rounded_laplace", lambda scale, n: np.rint(draw.laplace(0, scale, n)).astype(np.int64)
+        noisy_histograms,
+        "rounded_laplace",
+        lambda scale, n: np.rint(draw.laplace(0, scale, n)).astype(np.int64),
     )
     sizes = np.rint(np.geomspace(80, 400, 14)).astype(int)
     table = pl.DataFrame({"g": np.repeat(np.arange(14), sizes), "id": np.arange(sizes.sum())})
-    table = pl.concat([table] * 6).with_columns(x=pl.lit(2.0))  # each unit has six rows in one group
+    # each unit has six rows in one group
+    table = pl.concat([table] * 6).with_columns(x=pl.lit(2.0))
     query = protect(table).group_by("g", limits=dp.Auto())
     ask = (query.count() if what == "count" else query.mean("x", bounds=(0, 10)))._question
     for _ in range(2):  # the same histograms each time the test runs
         made, plan, said, _ = choose(ask, offer("epsilon", Fraction(1), Fraction(1, 10**6), "auto"))
         assert plan.threshold < sizes[0]  # in two groups or more it would be near it
         assert made.limits.max_groups == 1
-        assert said["noise"] in {d.label.removeprefix("discrete_").removeprefix("paired_") for d in plan.noises}
+        assert said["noise"] in {
+            d.label.removeprefix("discrete_").removeprefix("paired_") for d in plan.noises
+        }
 
 
 def test_the_derivation_says_what_all_choices_take_together(table):
     groups = protect(table).group_by("g", keys=[0], limits=dp.Auto())
     both = str(groups.mean("x", bounds=dp.Auto(0.05)).explain())
-    assert "All that is chosen inside the release takes 15% of its price; 85% is for the answer." in both
+    assert (
+        "All that is chosen inside the release takes 15% of its price; 85% is for the answer."
+        in both
+    )
     assert "All that is chosen" not in str(groups.count().explain())
 
 
 def test_before_the_release_limits_are_not_known(table):
     query = protect(table).group_by("g", keys=[0], limits=dp.Auto()).count()
     assert query.explain().steps[-1][1].startswith("limits chosen privately")
-    held = protect(table).group_by("g", keys=[0], limits=dp.Auto(), max_groups=2).count().explain().steps[-1][1]
+    held = (
+        protect(table)
+        .group_by("g", keys=[0], limits=dp.Auto(), max_groups=2)
+        .count()
+        .explain()
+        .steps[-1][1]
+    )
     assert held.startswith("at most 2 groups; limits within these chosen privately")
-    for ask in (lambda: query.sensitivity, lambda: query.accuracy(epsilon=1), lambda: query.epsilon_for(1.0)):
+    for ask in (
+        lambda: query.sensitivity,
+        lambda: query.accuracy(epsilon=1),
+        lambda: query.epsilon_for(1.0),
+    ):
         with pytest.raises(errors.UnsupportedOperation, match=r"dp\.Auto"):
             ask()
 
@@ -457,7 +580,9 @@ def test_a_named_release_keeps_the_limits_it_chose(table, tmp_path):
     def ask():
         budget = dp.Ledger(tmp_path / "study.sqlite").budget("auto", epsilon=2.0)
         frame = dp.protect(table, unit="id", budget=budget)
-        return frame.group_by("g", keys=[0, 1], limits=dp.Auto()).count().release(epsilon=1.0, name="by g"), budget
+        return frame.group_by("g", keys=[0, 1], limits=dp.Auto()).count().release(
+            epsilon=1.0, name="by g"
+        ), budget
 
     (first, _), (again, budget) = ask(), ask()
     assert first.table.equals(again.table)
@@ -469,7 +594,11 @@ def test_a_named_release_keeps_the_noise_it_chose(table, tmp_path):
     def ask():
         budget = dp.Ledger(tmp_path / "study.sqlite").budget("auto", epsilon=2.0, delta=1e-6)
         frame = dp.protect(table, unit="id", budget=budget)
-        return frame.group_by("g", limits=dp.Auto()).count().release(epsilon=1.0, delta=1e-6, name="by g")
+        return (
+            frame.group_by("g", limits=dp.Auto())
+            .count()
+            .release(epsilon=1.0, delta=1e-6, name="by g")
+        )
 
     first, again = ask(), ask()
     assert first.noise.equals(again.noise)

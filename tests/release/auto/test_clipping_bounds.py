@@ -1,4 +1,6 @@
-"""Clipping bounds: what two noisy histograms say of the values, and which pair of edges is the best for an answer."""
+"""Clipping bounds: what two noisy histograms say of the values, and which pair of
+edges is the best for an answer.
+"""
 
 import datetime as dt
 import json
@@ -30,7 +32,8 @@ from dpframe.release.auto.value_histograms import (
 from dpframe.release.estimators import BinnedValues
 from prices import offer
 
-pytestmark = pytest.mark.usefixtures("same_noise")  # bounds are good nearly always: at times noise far out is a value
+# bounds are good nearly always: at times noise far out is a value
+pytestmark = pytest.mark.usefixtures("same_noise")
 WIDE = len(EXPONENTS)
 
 
@@ -38,7 +41,9 @@ def magnitudes(values):
     """The first histogram, of values without noise."""
     values = np.asarray(values, float)
     power = np.clip(np.frexp(values)[1], EXPONENTS[0] + 1, EXPONENTS[-1] + 1) - EXPONENTS[0]
-    return np.bincount(WIDE + (np.sign(values) * power).astype(int), minlength=2 * WIDE + 1).astype(float)
+    return np.bincount(WIDE + (np.sign(values) * power).astype(int), minlength=2 * WIDE + 1).astype(
+        float
+    )
 
 
 def octaves(values, seed=2, scale=20.0, *, whole=False):
@@ -59,7 +64,9 @@ def noise(seed, scale, size):
 
 
 def test_noise_alone_is_nobody_and_a_crowd_is_not():
-    """By Markov's inequality nobody is less likely than e^-8 once in 1,000 times, and in fact much less often."""
+    """By Markov's inequality nobody is less likely than e^-8 once in 1,000
+    times, and in fact much less often.
+    """
     for seed in range(40):
         counts = noise(seed, 20, WIDE)
         assert nobody_there(counts, 20) > np.exp(-8)
@@ -69,8 +76,12 @@ def test_noise_alone_is_nobody_and_a_crowd_is_not():
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_noise_alone_shows_no_values(whole):
-    """Each sign is taken for somebody with a probability of at most 3·e^-9, so that of 80 one or more are in 3%."""
-    shown = [most_values(octaves([], seed, whole=whole), doubt=MODEL.sure_first) for seed in range(40)]
+    """Each sign is taken for somebody with a probability of at most 3·e^-9, so
+    that of 80 one or more are in 3%.
+    """
+    shown = [
+        most_values(octaves([], seed, whole=whole), doubt=MODEL.sure_first) for seed in range(40)
+    ]
     assert sum(most is not None for most in shown) <= 1
 
 
@@ -97,7 +108,9 @@ def test_edges_are_around_the_values(column, whole):
 
 
 def test_three_hundred_people_in_many_octaves_are_seen_in_powers_of_eight(draw):
-    """In bins of one octave each noise hides them; a power of eight has three octaves at the noise of one."""
+    """In bins of one octave each noise hides them;
+    a power of eight has three octaves at the noise of one.
+    """
     values, fine, coarse = draw.lognormal(8, 2, 300), 0, 0
     for seed in range(20):
         fine += most_values(octaves(values, seed, 16.0), doubt=MODEL.sure_first) is not None
@@ -123,7 +136,9 @@ LAWS = {
 
 @pytest.mark.parametrize("law", LAWS)
 def test_cases_hold_the_truth_of_tails_that_noise_hides(law, draw):
-    """The 32nd largest of 30,000 values is within a factor of two, where noise has a scale of 20 units."""
+    """The 32nd largest of 30,000 values is within a factor of two, where
+    noise has a scale of 20 units.
+    """
     values = LAWS[law](draw)
     edges = edges_around(0.25, 1.0, 1000.0, whole=False)
     cases = read_values(octaves(values), counted(values, edges), 0.25, 1.0, whole=False)
@@ -144,23 +159,32 @@ def test_a_tail_may_end_at_zero():
     points, draw = np.array([1.0, 1.5, 2.0, 3.0]), np.random.default_rng(1)
     ending = draw_tail(bins, 2.0, units, points, math.inf, draw)
     assert np.mean(ending[:, 2:].sum(axis=1) == 0) > 0.5
-    bins = Bins(begins, bins.ends, np.array([300.0, 300.0, 300.0]), bins.scales)  # control: there is somebody
-    assert (draw_tail(bins, 2.0, tail_start(bins)[1], points, math.inf, draw)[:, 2:].sum(axis=1) > 0).all()
+    # control: there is somebody
+    bins = Bins(begins, bins.ends, np.array([300.0, 300.0, 300.0]), bins.scales)
+    assert (
+        draw_tail(bins, 2.0, tail_start(bins)[1], points, math.inf, draw)[:, 2:].sum(axis=1) > 0
+    ).all()
 
 
 def _beyond_1994():
-    """The part of 3,000 years from 1940 to 2009 above 1994, as a histogram with two bins of years says."""
+    """The part of 3,000 years from 1940 to 2009 above 1994, as a
+    histogram with two bins of years says.
+    """
     edges = np.append(0.0, 1938 + 36.5 * np.arange(-20, 21))
     counts = np.zeros(len(edges) + 1)
     counts[[21, 22, 23]] = 3, 1500, 1500
-    bins = Bins(np.append(-math.inf, edges), np.append(edges, math.inf), counts, np.full(len(counts), 7.0))
+    bins = Bins(
+        np.append(-math.inf, edges), np.append(edges, math.inf), counts, np.full(len(counts), 7.0)
+    )
     octaves = powers_of_two(magnitudes(np.full(3000, 1970)), 13.0, whole=True)
     values = read_values(octaves, bins, 1024.0, 2048.0, whole=True)
     return float((values.parts @ (values.ends[1:] > 1995)).mean())
 
 
 def test_a_wide_bin_with_nothing_beyond_is_not_all_at_its_start(monkeypatch):
-    """Values become rarer outward. So a tail is not far denser than the bin before it. The noise is not drawn here."""
+    """Values become rarer outward. So a tail is not far denser than the bin before it.
+    The noise is not drawn here.
+    """
     assert _beyond_1994() > 0.04  # 15 of 70 years are
     monkeypatch.setattr(tails, "MODEL", replace(MODEL, tail_denser=math.inf))
     assert _beyond_1994() < 0.01
@@ -191,29 +215,44 @@ def test_a_median_of_few_people_is_a_guess():
 
 
 def _heaped(counts, scale=20.0):
-    """How many of the cases have somebody in the bins from 16 on, far beyond the values of the others."""
-    bins = Bins(2.0 ** np.arange(6), np.append(2.0 ** np.arange(1, 6), np.inf), counts, np.full(6, scale))
+    """How many of the cases have somebody in the bins from 16 on, far
+    beyond the values of the others.
+    """
+    bins = Bins(
+        2.0 ** np.arange(6), np.append(2.0 ** np.arange(1, 6), np.inf), counts, np.full(6, scale)
+    )
     at, units = tail_start(bins)
     assert at == 0
-    cases = draw_tail(bins, math.inf, units, 2.0 ** np.arange(6), math.inf, np.random.default_rng(1))
+    cases = draw_tail(
+        bins, math.inf, units, 2.0 ** np.arange(6), math.inf, np.random.default_rng(1)
+    )
     return np.mean(cases[:, 4:].sum(axis=1) > 0)
 
 
 def test_a_heap_far_out_is_seen_as_far_as_noise_allows(monkeypatch):
-    """Units after a gap fit no tail. One of 10 scales is surely a heap, one of 6 may be, and one of 1 is noise."""
+    """Units after a gap fit no tail.
+    One of 10 scales is surely a heap, one of 6 may be, and one of 1 is noise.
+    """
     seen = [_heaped(np.array([900.0, 0, 0, 0, heap, 0])) for heap in (200.0, 120.0, 20.0)]
     assert seen[0] > 0.95 > seen[1] > 0.05 > seen[2]
-    monkeypatch.setattr(tails, "MODEL", replace(MODEL, curve_again=0.0))  # control: without heaps, noise explains it
+    # control: without heaps, noise explains it
+    monkeypatch.setattr(tails, "MODEL", replace(MODEL, curve_again=0.0))
     assert _heaped(np.array([900.0, 0, 0, 0, 100.0, 0])) < 0.05
 
 
 def test_several_heaps_in_narrow_bins_are_seen(monkeypatch):
-    """Whole multiples of 317: heaps with gaps between, each in a bin that is far narrower than its distance."""
+    """Whole multiples of 317: heaps with gaps between, each in a bin that is
+    far narrower than its distance.
+    """
     edges = np.append(0.0, 32.0 * np.arange(1, 65))
     counts = np.zeros(len(edges) + 1)
     counts[np.searchsorted(edges, 317 * np.arange(6), side="right")] = 650, 320, 123, 90, 80, 70
-    bins = Bins(np.append(-math.inf, edges), np.append(edges, math.inf), counts, np.full(len(counts), 7.0))
-    octaves = powers_of_two(magnitudes(np.repeat(317 * np.arange(6), [650, 320, 123, 90, 80, 70])), 13.0, whole=False)
+    bins = Bins(
+        np.append(-math.inf, edges), np.append(edges, math.inf), counts, np.full(len(counts), 7.0)
+    )
+    octaves = powers_of_two(
+        magnitudes(np.repeat(317 * np.arange(6), [650, 320, 123, 90, 80, 70])), 13.0, whole=False
+    )
 
     def beyond():
         values = read_values(octaves, bins, 0.0, 2048.0, whole=False)
@@ -226,7 +265,9 @@ def test_several_heaps_in_narrow_bins_are_seen(monkeypatch):
 
 @pytest.mark.parametrize(("scales", "parts"), [(0.0, 2), (41.0, 12), (200.0, 50), (4100.0, 64)])
 def test_noise_hides_no_part_of_an_even_range(scales, parts):
-    """The largest noise is below the units of a part of half of them, in 99 of 100 cases; one part more is too many."""
+    """The largest noise is below the units of a part of half of them, in 99 of 100
+    cases; one part more is too many.
+    """
     edges = edges_around(0.0, 1.0, scales, whole=False)
     assert np.count_nonzero((edges >= 0) & (edges < 1)) == parts
     if parts < 64 and scales:
@@ -237,7 +278,9 @@ def test_noise_hides_no_part_of_an_even_range(scales, parts):
 
 @pytest.mark.parametrize("people", [300, 3000])
 def test_a_narrow_range_in_a_wide_octave_is_found(people):
-    """Years from 1940 to 2009 are in the octave from 1024 to 2048, and the bounds do not become as wide as that."""
+    """Years from 1940 to 2009 are in the octave from 1024 to 2048, and the bounds
+    do not become as wide as that.
+    """
     values = np.random.default_rng(6).integers(1940, 2010, people)
     out = _one_row_each(values).mean("x", bounds=dp.Auto(), max_rows=1).release(epsilon=1)
     low, high = out.report().items["chosen"]["bounds"]["x"]
@@ -249,13 +292,17 @@ def test_a_narrow_range_in_a_wide_octave_is_found(people):
 
 def frame_of(values):
     return dp.protect(
-        pl.DataFrame({"id": range(len(values)), "x": values}), unit="id", budget=dp.Budget(epsilon=1e6, delta=0.5)
+        pl.DataFrame({"id": range(len(values)), "x": values}),
+        unit="id",
+        budget=dp.Budget(epsilon=1e6, delta=0.5),
     )
 
 
 def chosen(values, verb, epsilon=40.0, **options):
     """Bounds as chosen by two histograms of ε = 2 each, whose noise is half a unit."""
-    out = getattr(frame_of(values), verb)("x", bounds=dp.Auto(), max_rows=1, **options).release(epsilon=epsilon)
+    out = getattr(frame_of(values), verb)("x", bounds=dp.Auto(), max_rows=1, **options).release(
+        epsilon=epsilon
+    )
     return out.report().items["chosen"]["bounds"]["x"], out.value
 
 
@@ -270,7 +317,11 @@ def draw():
 @pytest.mark.parametrize("verb", ["mean", "std", "median"])
 @pytest.mark.parametrize(
     "values",
-    [DRAW.uniform(50, 60, 4000), DRAW.integers(1900, 2021, 4000), DRAW.integers(10**15, 10**15 + 10**13, 4000)],
+    [
+        DRAW.uniform(50, 60, 4000),
+        DRAW.integers(1900, 2021, 4000),
+        DRAW.integers(10**15, 10**15 + 10**13, 4000),
+    ],
     ids=["floats", "years", "ticks"],
 )
 def test_bounds_of_values_far_from_zero_are_near_them(values, verb):
@@ -318,16 +369,23 @@ def test_bins_of_whole_numbers_hold_what_they_say(powers):
     values = np.array([-65, -64, -8, -7, -2, -1, 0, 1, 2, 7, 8, 64, 10**6])
     for one in values:
         edges = powers_of_eight(whole=True)
-        bins = octaves([one], scale=1e-9, whole=True) if powers == 2 else counted([one], edges, scale=1e-9)
+        bins = (
+            octaves([one], scale=1e-9, whole=True)
+            if powers == 2
+            else counted([one], edges, scale=1e-9)
+        )
         at = int(np.argmax(bins.counts))
         assert np.sign(at - len(bins.counts) // 2) == np.sign(one)
         assert one == 0 or bins.begins[at] <= one < bins.ends[at]
     begins, ends = bins.begins[1:-1], bins.ends[1:-1]
-    assert all(np.floor(high) > low for low, high in zip(begins, ends, strict=True) if low or high)  # none is empty
+    # none is empty
+    assert all(np.floor(high) > low for low, high in zip(begins, ends, strict=True) if low or high)
 
 
 def test_bounds_of_equal_values_hold_them(draw):
-    """The standard deviation is 0, which bounds beside the values say too: they were [14, 15] for fives."""
+    """The standard deviation is 0, which bounds beside the values say
+    too: they were [14, 15] for fives.
+    """
     edges = np.arange(-20.0, 40.0)
     cases = np.zeros((8, 61))
     cases[:, 25] = 30_000  # [4, 5)
@@ -335,7 +393,9 @@ def test_bounds_of_equal_values_hold_them(draw):
     ask = frame_of(np.zeros(1)).std("x", bounds=dp.Auto(), max_rows=1)._question
     values = BinnedValues.of(edges, cases, 10.0, whole=False)
     assert edges[values.middle - 1] == 4
-    bounds = _best(ask, ask.table.columns["x"], values, offer("epsilon", Fraction(1), Fraction(0), "auto"))
+    bounds = _best(
+        ask, ask.table.columns["x"], values, offer("epsilon", Fraction(1), Fraction(0), "auto")
+    )
     assert bounds.lower <= 4.5 <= bounds.upper
 
 
@@ -357,7 +417,11 @@ def test_medians_of_groups_need_nearly_all(draw):
     values = np.concatenate([draw.uniform(10, 11, 2000), draw.uniform(30, 31, 2000)])
     table = pl.DataFrame({"id": range(4000), "g": np.repeat([0, 1], 2000), "x": values})
     frame = dp.protect(table, unit="id", budget=dp.Budget(epsilon=100))
-    out = frame.group_by("g", keys=[0, 1], max_rows=1).median("x", bounds=dp.Auto()).release(epsilon=40)
+    out = (
+        frame.group_by("g", keys=[0, 1], max_rows=1)
+        .median("x", bounds=dp.Auto())
+        .release(epsilon=40)
+    )
     assert out.table.sort("g").to_series(1).to_list() == pytest.approx([10.5, 30.5], abs=0.5)
 
 
@@ -389,7 +453,9 @@ def test_times_have_bounds_near_them(draw):
         (pl.Datetime("ms"), ("1900-01-01", "2099-12-31")),
     ],
 )
-def test_where_noise_hides_everybody_the_type_says_the_bounds_and_the_release_says_that(dtype, ends):
+def test_where_noise_hides_everybody_the_type_says_the_bounds_and_the_release_says_that(
+    dtype, ends
+):
     frame = frame_of(pl.Series([1, 2, 3], dtype=pl.Int8).cast(dtype))
     out = frame.median("x", bounds=dp.Auto(), max_rows=1).release(epsilon=0.01)
     if not dtype.is_temporal():
@@ -400,7 +466,9 @@ def test_where_noise_hides_everybody_the_type_says_the_bounds_and_the_release_sa
         assert "dp.Auto(share=0.4)" in shown
     unseen = json.loads(report.to_json())["chosen"]["unseen"]
     assert list(unseen) == ["x"]
-    assert not dtype.is_temporal() or [end[:10] for end in unseen["x"].split(" ")[1:] if "-" in end] == list(ends)
+    assert not dtype.is_temporal() or [
+        end[:10] for end in unseen["x"].split(" ")[1:] if "-" in end
+    ] == list(ends)
     for shown in (repr(out), out._repr_html_()):
         assert "could not be chosen" in shown
 
@@ -430,29 +498,44 @@ def test_three_hundred_people_have_bounds_around_them_or_are_told_that_they_have
         values = draw.lognormal(np.log(36_000), 0.6, 300)
         out = frame_of(values).mean("x", bounds=dp.Auto(), max_rows=1).release(epsilon=1)
         low, high = out.report().items["chosen"]["bounds"]["x"]
-        outside += "unseen" not in out.report().items["chosen"] and not low <= np.median(values) <= high
+        outside += (
+            "unseen" not in out.report().items["chosen"] and not low <= np.median(values) <= high
+        )
     assert outside == 0
 
 
 HIDDEN = {  # where most values are, noise hides; some others are seen
-    "zeros beside many scales": lambda draw: np.where(draw.random(300) < 0.4, 0.0, np.exp(draw.uniform(0, 40, 300))),
-    "ones beside many scales": lambda draw: np.where(draw.random(300) < 0.4, 1.0, np.exp(draw.uniform(3, 60, 300))),
-    "both signs": lambda draw: np.where(draw.random(300) < 0.4, -5.0, np.exp(draw.uniform(3, 60, 300))),
+    "zeros beside many scales": lambda draw: np.where(
+        draw.random(300) < 0.4, 0.0, np.exp(draw.uniform(0, 40, 300))
+    ),
+    "ones beside many scales": lambda draw: np.where(
+        draw.random(300) < 0.4, 1.0, np.exp(draw.uniform(3, 60, 300))
+    ),
+    "both signs": lambda draw: np.where(
+        draw.random(300) < 0.4, -5.0, np.exp(draw.uniform(3, 60, 300))
+    ),
 }
 
 
 @pytest.mark.parametrize(
     "name",
-    [name if name == "zeros beside many scales" else pytest.param(name, marks=pytest.mark.long) for name in HIDDEN],
+    [
+        name if name == "zeros beside many scales" else pytest.param(name, marks=pytest.mark.long)
+        for name in HIDDEN
+    ],
 )
 def test_bounds_hold_the_median_or_are_told_to_be_none(name, draw):
-    """Each run is wrong with a probability of 1% at most, and of 20 more than five are with one of 4e-8."""
+    """Each run is wrong with a probability of 1% at most, and of 20 more
+    than five are with one of 4e-8.
+    """
     outside = 0
     for _ in range(20):
         values = HIDDEN[name](draw)
         out = frame_of(values).mean("x", bounds=dp.Auto(), max_rows=1).release(epsilon=2)
         low, high = out.report().items["chosen"]["bounds"]["x"]
-        outside += "unseen" not in out.report().items["chosen"] and not low <= np.median(values) <= high
+        outside += (
+            "unseen" not in out.report().items["chosen"] and not low <= np.median(values) <= high
+        )
     assert outside <= 5
 
 
@@ -466,7 +549,9 @@ def test_half_of_the_units_inside_are_not_most():
         raw = engine.value_profile(ask, column, [0.0, 10.0])
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(engine, "value_profile", lambda *_, raw=raw: raw)
-            sure = sum(_most_inside(ask, column, price, Bounds(0, 10), None, Seen()) for _ in range(400))
+            sure = sum(
+                _most_inside(ask, column, price, Bounds(0, 10), None, Seen()) for _ in range(400)
+            )
         assert sure in wrong
 
 
@@ -482,24 +567,30 @@ def test_half_of_the_units_inside_are_not_most():
     ],
 )
 def test_a_wide_range_needs_more_units(low, high, scales, many):
-    """The ranges of a first look at 300 and 100 people; in the last three noise stood for the far end."""
+    """The ranges of a first look at 300 and 100 people;
+    in the last three noise stood for the far end.
+    """
     assert _are_many(low, high, scales) is many
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "ends"), [(6e-27, 40.0, (0, 40)), (-1e-13, 2.0, (0, 2)), (-9.0, -1e-30, (-9, 0))]
+    ("low", "high", "ends"),
+    [(6e-27, 40.0, (0, 40)), (-1e-13, 2.0, (0, 2)), (-9.0, -1e-30, (-9, 0))],
 )
 def test_an_end_that_is_nearly_zero_is_zero(low, high, ends):
     edges = np.array([low, high])
     values = BinnedValues.of(edges, np.ones((1, 3)), 1.0, whole=False)
     assert tuple(_rounded(values, 0, 1)) == ends
-    small = BinnedValues.of(np.array([1e-30, 4e-30]), np.ones((1, 3)), 1.0, whole=False)  # control: small values stay
+    # control: small values stay
+    small = BinnedValues.of(np.array([1e-30, 4e-30]), np.ones((1, 3)), 1.0, whole=False)
     assert 0 < _rounded(small, 0, 1).lower < 2e-30
 
 
 @pytest.mark.parametrize("verb", ["mean", "sum", "var", "std", "median"])
 def test_values_that_no_float_adds_up_have_bounds_too(verb):
-    """Around a middle of 2^100 the edges near 2^-100 are one float, so that an error may be none at all."""
+    """Around a middle of 2^100 the edges near 2^-100 are one float, so
+    that an error may be none at all.
+    """
     edges = 2.0 ** np.array([-100, -99, 100, 101])
     parts = np.array([[0, 1.0, 0, 0, 0], [0, 0.5, 0, 0.5, 0]])
     ask = getattr(frame_of(np.zeros(1)), verb)("x", bounds=dp.Auto(), max_rows=1)._question

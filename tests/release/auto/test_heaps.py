@@ -1,4 +1,6 @@
-"""Heaps that explain a noisy histogram, and the bounds that follow from them: no rows and no engine."""
+"""Heaps that explain a noisy histogram, and the bounds that follow
+from them: no rows and no engine.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,15 @@ NOISE = 5.4  # of a product: that of six moments for 80% of ε = 1
 
 def found(values, draw, scale=SCALE):
     """The heaps of values from 0 to 1."""
-    return Heaps.of(EDGES, np.histogram(values, EDGES)[0] + draw.laplace(0, scale, len(EDGES) - 1), scale)
+    return Heaps.of(
+        EDGES, np.histogram(values, EDGES)[0] + draw.laplace(0, scale, len(EDGES) - 1), scale
+    )
 
 
 def clipped(values, draw, weight=1.0):
-    """The part of the variance beyond the ends, and half of the distance of these over the standard deviation."""
+    """The part of the variance beyond the ends, and half of the distance of
+    these over the standard deviation.
+    """
     heaps = found(values, draw)
     low, high = (0.0, 1.0) if heaps is None else heaps.ends(NOISE, weight)
     return 1 - np.clip(values, low, high).var() / values.var(), (high - low) / 2 / values.std()
@@ -34,7 +40,9 @@ def test_ends_of_500_normal_values_are_about_two_deviations_away(part):
 
 def test_with_more_people_ends_are_further_out_and_clip_less():
     draw = np.random.default_rng(2)
-    lost, widths = np.array([clipped(draw.normal(0.6, 1 / 75, n), draw) for n in (500, 5_000, 50_000, 500_000)]).T
+    lost, widths = np.array(
+        [clipped(draw.normal(0.6, 1 / 75, n), draw) for n in (500, 5_000, 50_000, 500_000)]
+    ).T
     assert list(widths) == sorted(widths)
     assert widths[-1] > 5
     assert lost[-1] < 1e-4
@@ -52,7 +60,9 @@ def test_with_more_people_ends_are_further_out_and_clip_less():
 )
 def test_two_heaps_zeros_tails_and_whole_numbers_are_not_clipped_away(values):
     draw = np.random.default_rng(3)
-    lost, width = np.median([clipped(np.clip(values(draw, 5000), 0, 1), draw) for _ in range(3)], axis=0)
+    lost, width = np.median(
+        [clipped(np.clip(values(draw, 5000), 0, 1), draw) for _ in range(3)], axis=0
+    )
     assert lost < 0.2
     assert width < 4
 

@@ -1,4 +1,6 @@
-"""Noisy histograms: how far one unit moves them, what they cost, and what they say without noise."""
+"""Noisy histograms: how far one unit moves them, what they cost,
+and what they say without noise.
+"""
 
 from fractions import Fraction
 
@@ -31,7 +33,11 @@ def histograms(ask):
 
 def rows_of(draw, units, number):
     return [
-        {"id": int(draw.choice(units)), "g": int(draw.integers(0, 5)), "x": VALUES[draw.integers(len(VALUES))]}
+        {
+            "id": int(draw.choice(units)),
+            "g": int(draw.integers(0, 5)),
+            "x": VALUES[draw.integers(len(VALUES))],
+        }
         for _ in range(number)
     ]
 
@@ -43,11 +49,17 @@ def test_one_unit_moves_a_histogram_by_one(seed, keys):
     rest, unit, another = rows_of(draw, range(5), 60), rows_of(draw, [9], 12), rows_of(draw, [9], 5)
     tables = [pl.DataFrame(rows, schema=SCHEMA) for rows in (rest, rest + unit, rest + another)]
     without, one, other = (
-        histograms(dp.protect(t, unit="id").group_by("g", keys=keys, limits=dp.Auto()).count()._question)
+        histograms(
+            dp.protect(t, unit="id").group_by("g", keys=keys, limits=dp.Auto()).count()._question
+        )
         for t in tables
     )
     for name in without:
-        for first, second, most in ((without, one, ONE), (without, other, ONE), (one, other, 2 * ONE)):
+        for first, second, most in (
+            (without, one, ONE),
+            (without, other, ONE),
+            (one, other, 2 * ONE),
+        ):
             assert np.abs(first[name] - second[name]).sum() <= most, name
         assert without[name].sum() <= 5 * ONE
     # A unit gives all it has to its size, wherever it has rows that count, so the bound is reached.
@@ -74,7 +86,9 @@ def test_with_declared_rows_one_person_moves_a_histogram_of_values_by_one(seed):
     draw = np.random.default_rng(seed)
     rows = rows_of(draw, range(5), 30)
     whole, less = (
-        dp.protect(pl.DataFrame(r, schema=SCHEMA), unit=dp.Rows(3)).sum("x", bounds=dp.Auto())._question
+        dp.protect(pl.DataFrame(r, schema=SCHEMA), unit=dp.Rows(3))
+        .sum("x", bounds=dp.Auto())
+        ._question
         for r in (rows, rows[3:])
     )
     for made in (engine.magnitude_profile, lambda a, c: engine.value_profile(a, c, [0.0, 2.0])):
@@ -84,7 +98,12 @@ def test_with_declared_rows_one_person_moves_a_histogram_of_values_by_one(seed):
 
 def test_histograms_say_what_they_say():
     table = pl.DataFrame({"id": [1] * 5 + [2] + [3] * 100, "g": [0, 0, 0, 1, 1] + [7] + [2] * 100})
-    ask = dp.protect(table, unit="id").group_by("g", keys=[0, 1, 2, 3], limits=dp.Auto()).count()._question
+    ask = (
+        dp.protect(table, unit="id")
+        .group_by("g", keys=[0, 1, 2, 3], limits=dp.Auto())
+        .count()
+        ._question
+    )
     sizes = engine.size_profile(ask, SIZES)
     for name, mean in (("rows", 105), ("groups", 3), ("rows_per_group", 103)):
         assert sizes[name].sum() == 2 * ONE
@@ -98,7 +117,10 @@ def test_histograms_say_what_they_say():
 
 def test_a_histogram_costs_its_price():
     for relation, moved in (("add-remove", 1), ("replace", 2)):
-        assert histogram_scale(offer("epsilon", Fraction(1, 10), Fraction(0), "auto"), relation) == 10 * moved * ONE
+        assert (
+            histogram_scale(offer("epsilon", Fraction(1, 10), Fraction(0), "auto"), relation)
+            == 10 * moved * ONE
+        )
         rho = histogram_scale(offer("rho", Fraction(1, 10), Fraction(0), "auto"), relation)
         epsilon = moved * ONE / rho
         assert epsilon + np.exp(-epsilon) - 1 == pytest.approx(0.1, rel=1e-9)

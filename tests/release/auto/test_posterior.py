@@ -1,4 +1,6 @@
-"""Curves drawn from noisy histograms: right where noise is small, spread out where it is not, the same each time."""
+"""Curves drawn from noisy histograms: right where noise is small, spread out where
+it is not, the same each time.
+"""
 
 import numpy as np
 import pytest
@@ -32,7 +34,9 @@ def test_where_noise_is_small_the_curves_are_the_counts(name):
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("seed", range(3))
 def test_curves_hold_the_truth_between_them(name, seed):
-    """How many units are beyond each node is seldom outside of what the curves leave open, widened by a half."""
+    """How many units are beyond each node is seldom outside of what the curves
+    leave open, widened by a half.
+    """
     counts, scale = SHAPES[name], 10.0
     curves = draw_curves(noisy(counts, scale, seed), scale, 200)
     beyond, truth = (np.cumsum(x[..., ::-1], axis=-1)[..., ::-1] for x in (curves, counts))
@@ -50,7 +54,9 @@ def test_curves_follow_from_the_counts_alone():
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6, 1e12])
-@pytest.mark.parametrize("counts", [np.zeros(68), np.full(68, -3.0), np.full(68, 1e9), np.eye(68)[67], np.arange(68.0)])
+@pytest.mark.parametrize(
+    "counts", [np.zeros(68), np.full(68, -3.0), np.full(68, 1e9), np.eye(68)[67], np.arange(68.0)]
+)
 def test_whatever_the_counts_there_are_curves(counts, scale):
     curves = draw_curves(counts, scale, 20)
     assert np.isfinite(curves).all()
@@ -61,7 +67,8 @@ def test_whatever_the_counts_there_are_curves(counts, scale):
     assert spread.units >= 1
 
 
-@pytest.mark.parametrize("nodes", [203, 402])  # a sign's powers of two and their ends; twice as many as there are
+# a sign's powers of two and their ends; twice as many as there are
+@pytest.mark.parametrize("nodes", [203, 402])
 def test_heaps_far_apart_and_hardly_any_noise(nodes):
     counts = np.zeros(nodes)
     counts[[0, 1, -2, -1]] = 1e6
@@ -95,26 +102,41 @@ def _behind(spread):
     ],
 )
 def test_draws_are_as_likely_as_the_chain_says(counts, scale, again, node):
-    """Drawn states at a node in the middle, beside the product of what is known before and after it by brute force."""
+    """Drawn states at a node in the middle, beside the product of what is known
+    before and after it by brute force.
+    """
     chain = _Chain.over(np.array(counts), scale, again=again)
     levels = chain.drawn(20_000)
     exact = _marginal(chain, np.array(counts), scale, again, node)
     drawn = np.bincount(levels[:, node], minlength=len(chain.levels)) / len(levels)
-    assert np.abs(drawn - exact).max() < 5.5 * 0.5 / np.sqrt(len(levels))  # of 25 levels, by chance 1e-6
+    # of 25 levels, by chance 1e-6
+    assert np.abs(drawn - exact).max() < 5.5 * 0.5 / np.sqrt(len(levels))
     assert np.abs(np.roll(drawn, 1) - exact).max() > 0.05  # control: the levels are told apart
 
 
 def _marginal(chain, counts, scale, again, node):
-    """How likely each level is at a node, given all counts and that there is somebody: every path, step by step."""
+    """How likely each level is at a node, given all counts and that there is
+    somebody: every path, step by step.
+    """
     levels, moves = chain.levels, len(_MOVES)
     rungs = len(levels) - 1
     size = rungs * moves + 3  # and nobody yet, nobody for a while, nobody any more
     before, away, after = size - 3, size - 2, size - 1
-    step, gone, stays = np.zeros((size, size)), np.zeros(size), 1 - MODEL.curve_end - MODEL.curve_jump
-    step[before, before], step[away, away], step[after, after] = 1 - MODEL.curve_begin, 1 - MODEL.curve_back, 1
+    step, gone, stays = (
+        np.zeros((size, size)),
+        np.zeros(size),
+        1 - MODEL.curve_end - MODEL.curve_jump,
+    )
+    step[before, before], step[away, away], step[after, after] = (
+        1 - MODEL.curve_begin,
+        1 - MODEL.curve_back,
+        1,
+    )
     gone[[away, after]] = again, 1 - again
     high = levels >= max(MODEL.back_scales * scale, MODEL.back_units)
-    fresh = np.exp(-np.abs(_MOVES) / MODEL.curve_new) / np.exp(-np.abs(_MOVES) / MODEL.curve_new).sum()
+    fresh = (
+        np.exp(-np.abs(_MOVES) / MODEL.curve_new) / np.exp(-np.abs(_MOVES) / MODEL.curve_new).sum()
+    )
     for level in range(1, rungs + 1):
         for new in range(moves):
             to = (level - 1) * moves + new
@@ -127,7 +149,9 @@ def _marginal(chain, counts, scale, again, node):
             step[at] += MODEL.curve_end * gone
             for new, moved in enumerate(stays * bend / bend.sum()):
                 to = level + _MOVES[new]
-                step[at] += moved * (np.eye(size)[(to - 1) * moves + new] if 1 <= to <= rungs else gone)
+                step[at] += moved * (
+                    np.eye(size)[(to - 1) * moves + new] if 1 <= to <= rungs else gone
+                )
     assert np.allclose(step.sum(axis=1), 1)
     assert np.allclose(step, chain.step)
     wide = np.sqrt(scale**2 + (levels + (MODEL.curve_rough * levels) ** 2) / 2)
@@ -148,6 +172,7 @@ def _marginal(chain, counts, scale, again, node):
 def test_a_spread_orders_its_cases():
     counts, scale = SHAPES["a bell"], 10.0
     spread = read_spread(noisy(counts, scale), scale, NODE)
-    assert spread.units == pytest.approx(counts.sum(), abs=20 * scale)  # noise of 68 bins has a deviation of 12 scales
+    # noise of 68 bins has a deviation of 12 scales
+    assert spread.units == pytest.approx(counts.sum(), abs=20 * scale)
     assert (np.diff(spread.masses @ NODE) >= 0).all()  # from few rows to many
     assert quantiles(counts, NODE, np.array([0.5]))[0] == NODE[20]

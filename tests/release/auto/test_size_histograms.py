@@ -1,4 +1,6 @@
-"""Sizes of units and of groups, as they are read from noisy histograms: near the truth, and never failing."""
+"""Sizes of units and of groups, as they are read from noisy histograms:
+near the truth, and never failing.
+"""
 
 import numpy as np
 import pytest
@@ -33,7 +35,12 @@ def test_noise_alone_is_hardly_anybody():
 
 @pytest.mark.parametrize("truth", [np.full(40, 200.0), np.linspace(20, 380, 40)])
 def test_noise_does_not_make_listed_groups_uneven(truth):
-    ask = protect(panel(1, 50)).group_by("g", keys=list(range(40)), limits=dp.Auto()).count()._question
+    ask = (
+        protect(panel(1, 50))
+        .group_by("g", keys=list(range(40)), limits=dp.Auto())
+        .count()
+        ._question
+    )
     scale, draw = 40.0, np.random.default_rng(1)
     noisy = [truth + draw.laplace(0, scale, len(truth)) for _ in range(200)]
     people = UnitSizes(read_spread(np.zeros(len(NODES)), 1.0, NODES.astype(float)))
@@ -44,7 +51,8 @@ def test_noise_does_not_make_listed_groups_uneven(truth):
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("sizes", [[200.0] * 12, [900.0, 700, 500, 300, 200, 100, 80, 60, 50, 40]])
-def test_groups_that_nobody_listed_are_read_near_the_truth(sizes):  # the same noise each time the test runs
+# the same noise each time the test runs
+def test_groups_that_nobody_listed_are_read_near_the_truth(sizes):
     draw, scale = np.random.default_rng(1), 30.0
     for _ in range(20):
         counts = np.zeros(256)
@@ -52,8 +60,12 @@ def test_groups_that_nobody_listed_are_read_near_the_truth(sizes):  # the same n
         noisy = counts + draw.laplace(0, scale, 256)
         groups = read_groups(noisy, scale, sum(sizes), 1, 16)
         assert len(sizes) / 3 < np.median(groups.number) < 3 * len(sizes)
-        assert np.mean((groups.sizes * groups.each).sum(axis=1)) == pytest.approx(sum(sizes), rel=0.6)
-        assert np.mean(groups.sizes[:, :3], axis=0) == pytest.approx(np.sort(noisy)[::-1][:3], abs=5 * scale)
+        assert np.mean((groups.sizes * groups.each).sum(axis=1)) == pytest.approx(
+            sum(sizes), rel=0.6
+        )
+        assert np.mean(groups.sizes[:, :3], axis=0) == pytest.approx(
+            np.sort(noisy)[::-1][:3], abs=5 * scale
+        )
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e15])
@@ -79,7 +91,10 @@ def test_groups_are_read_whatever_is_there(units, counts):
 def test_the_number_of_units_is_as_unsure_as_noise_makes_it():
     draw = np.random.default_rng(1)
     counts = np.bincount(np.searchsorted(NODES, draw.integers(7, 90, 130)), minlength=len(NODES))
-    found = [read_spread(counts + draw.laplace(0, 5, len(NODES)), 5.0, NODES.astype(float)) for _ in range(20)]
+    found = [
+        read_spread(counts + draw.laplace(0, 5, len(NODES)), 5.0, NODES.astype(float))
+        for _ in range(20)
+    ]
     off = np.sqrt(np.mean([(one.units / 130 - 1) ** 2 for one in found]))
     assert off / 3 < np.mean([one.unsure for one in found]) < 3 * off
     assert read_spread(counts.astype(float), 1e-3, NODES.astype(float)).unsure < 0.01

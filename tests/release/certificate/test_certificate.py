@@ -1,4 +1,6 @@
-"""The certificate of a release: a document of the claim, the same for a restored name, and the same on a neighbour."""
+"""The certificate of a release: a document of the claim, the same for a restored
+name, and the same on a neighbour.
+"""
 
 import hashlib
 import json
@@ -26,8 +28,14 @@ LISTED = {"keys": CITIES, "max_groups": 2, "max_rows_per_group": 3}
 
 def rows(seed=0, units=20):
     rng = random.Random(seed)
-    made = [(u, rng.choice(CITIES), rng.uniform(-5, 15)) for u in range(units) for _ in range(rng.randint(1, 6))]
-    return pl.DataFrame(made, schema={"u": pl.Int64, "city": pl.String, "x": pl.Float64}, orient="row")
+    made = [
+        (u, rng.choice(CITIES), rng.uniform(-5, 15))
+        for u in range(units)
+        for _ in range(rng.randint(1, 6))
+    ]
+    return pl.DataFrame(
+        made, schema={"u": pl.Int64, "city": pl.String, "x": pl.Float64}, orient="row"
+    )
 
 
 def frame(table=None, unit="u", **options):
@@ -46,7 +54,9 @@ QUESTIONS = {
     "features": lambda f: f.per_unit(m=dp.mean("x"), k=dp.n_unique("city")).agg(
         m=dp.mean("m", (0, 10)), k=dp.mean("k", (0, 3))
     ),
-    "found": lambda f: f.group_by("city", max_groups=2, max_rows_per_group=3).agg(n=dp.count(), s=dp.sum("x", (0, 10))),
+    "found": lambda f: f.group_by("city", max_groups=2, max_rows_per_group=3).agg(
+        n=dp.count(), s=dp.sum("x", (0, 10))
+    ),
     "other": lambda f: f.group_by("city", max_groups=2, max_rows_per_group=3, other="(other)").agg(
         m=dp.mean("x", (0, 10))
     ),
@@ -79,13 +89,17 @@ def leaves(value):
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_neighbour_has_the_same_certificate(name, relation):
-    """Whatever rows there are: all but what follows from the time, the charge and the released numbers is the same."""
+    """Whatever rows there are: all but what follows from the time, the charge and
+    the released numbers is the same.
+    """
     for seed in range(3):
         table = rows(seed)
         other = table.filter(pl.col("u") != seed)
         if relation == "replace":
             other = pl.concat([other, rows(seed + 100).filter(pl.col("u") == 0)])
-        first, second = (QUESTIONS[name](frame(t, neighbors=relation)).release(**PRICE) for t in (table, other))
+        first, second = (
+            QUESTIONS[name](frame(t, neighbors=relation)).release(**PRICE) for t in (table, other)
+        )
         assert of_the_question(first) == of_the_question(second)
 
 
@@ -97,7 +111,9 @@ def of_the_question(out):
 
 
 def test_a_guess_of_hidden_numbers_cannot_be_checked_by_it():
-    """Nor one of another table of a batch: the hash of the answer is that of all numbers and a secret salt."""
+    """Nor one of another table of a batch: the hash of the answer is that of
+    all numbers and a secret salt.
+    """
     asked = frame().group_by("city", keys=CITIES, max_groups=2, max_rows=5).count()
     out = asked.release(epsilon=1.0)
     answer, guesses = out.certificate()["answer"], [Answer(out.to_polars(), {})]
@@ -106,7 +122,10 @@ def test_a_guess_of_hidden_numbers_cannot_be_checked_by_it():
     hidden = out.suppress(below=1e9)
     assert hidden.certificate() == {**out.certificate(), "table": hidden.certificate()["table"]}
     with bits.substitute(lambda count: np.zeros(count, np.uint64)):  # the salt is all that hides it
-        assert hashlib.sha256(packed(guesses)).hexdigest() == hashlib.sha256(packed(guesses)).hexdigest()
+        assert (
+            hashlib.sha256(packed(guesses)).hexdigest()
+            == hashlib.sha256(packed(guesses)).hexdigest()
+        )
 
 
 def test_it_says_the_day_alone():
@@ -115,7 +134,12 @@ def test_it_says_the_day_alone():
 
 
 def test_the_choices_of_auto_are_in_it_with_what_they_read():
-    out = frame().group_by("city", keys=CITIES, limits=dp.Auto()).agg(m=dp.mean("x", dp.Auto())).release(epsilon=1.0)
+    out = (
+        frame()
+        .group_by("city", keys=CITIES, limits=dp.Auto())
+        .agg(m=dp.mean("x", dp.Auto()))
+        .release(epsilon=1.0)
+    )
     certificate = out.certificate()
     kinds = [total["kind"] for total in certificate["totals"]]
     assert "histogram" in kinds
@@ -125,7 +149,9 @@ def test_the_choices_of_auto_are_in_it_with_what_they_read():
 
 
 def test_losses_add_up_to_the_charge():
-    """Of pure noise, all of ε is used but for rounding; of a pair and what is joined to it, one ε is for all."""
+    """Of pure noise, all of ε is used but for rounding;
+    of a pair and what is joined to it, one ε is for all.
+    """
     out = QUESTIONS["groups"](frame(budget=dp.Budget(epsilon=9))).release(epsilon=1.0)
     certificate = out.certificate()
     spent = sum(Fraction(m["loss"]["epsilon"]) for m in certificate["mechanisms"])
@@ -141,25 +167,37 @@ def test_gaussian_losses_add_up_by_squares():
     for mechanism in certificate["mechanisms"]:
         (name,), scale = mechanism["of"], Fraction(mechanism["scale"])
         square = Fraction(total[name]["sensitivity"]["l2_squared"]) / scale**2
-        assert Fraction(0) <= Fraction(mechanism["loss"]["mu_squared"]) - square < Fraction(1, 10**40)
+        assert (
+            Fraction(0) <= Fraction(mechanism["loss"]["mu_squared"]) - square < Fraction(1, 10**40)
+        )
     assert certificate["composition"]["rule"] == "gaussian"
 
 
 def test_the_ledger_has_it_and_a_restored_name_too(tmp_path):
     ledger = Ledger(tmp_path / "study.sqlite")
     ask = QUESTIONS["groups"]
-    first = ask(frame(budget=ledger.budget("a", epsilon=9.0, delta=1e-3))).release(**PRICE, name="visits")
-    again = ask(frame(budget=ledger.budget("a", epsilon=9.0, delta=1e-3))).release(**PRICE, name="visits")
+    first = ask(frame(budget=ledger.budget("a", epsilon=9.0, delta=1e-3))).release(
+        **PRICE, name="visits"
+    )
+    again = ask(frame(budget=ledger.budget("a", epsilon=9.0, delta=1e-3))).release(
+        **PRICE, name="visits"
+    )
     assert canonical(first.certificate()) == canonical(again.certificate())
     entries = json.loads(ledger.export("json"))["a"]["entries"]
     named, previous = first.certificate()["ledger"], "0" * 64
     for entry in entries:
-        head = json.dumps([previous, entry["number"], entry["kind"], entry["at"]], separators=(",", ":"))
-        assert hashlib.sha256(f"{head[:-1]},{entry['sealed']}]".encode()).hexdigest() == entry["hash"]
+        head = json.dumps(
+            [previous, entry["number"], entry["kind"], entry["at"]], separators=(",", ":")
+        )
+        assert (
+            hashlib.sha256(f"{head[:-1]},{entry['sealed']}]".encode()).hexdigest() == entry["hash"]
+        )
         if entry["number"] == named["number"]:
             assert (entry["hash"], previous) == (named["hash"], named["previous"])
             body = json.loads(entry["sealed"])
-            assert (body.get("price") or body["loss"])["epsilon"] == first.certificate()["charge"]["epsilon"]
+            assert (body.get("price") or body["loss"])["epsilon"] == first.certificate()["charge"][
+                "epsilon"
+            ]
         previous = entry["hash"]
     (result,) = [entry for entry in entries if entry["kind"] == "result"]
     assert json.loads(result["sealed"])["digest"] == first.certificate()["answer"]
@@ -181,7 +219,10 @@ def test_files_have_it_beside_them(tmp_path):
     out.to_csv(tmp_path / "table.csv", certificate=True)
     beside = json.loads((tmp_path / "table.csv.certificate.json").read_text(encoding="utf-8"))
     assert beside == out.certificate()
-    assert beside["table"]["sha256"] == hashlib.sha256((tmp_path / "table.csv").read_bytes()).hexdigest()
+    assert (
+        beside["table"]["sha256"]
+        == hashlib.sha256((tmp_path / "table.csv").read_bytes()).hexdigest()
+    )
     out.to_parquet(tmp_path / "table.parquet")
     metadata = pq.read_schema(tmp_path / "table.parquet").metadata
     assert json.loads(metadata[b"dpframe.certificate"]) == out.certificate()
@@ -213,32 +254,49 @@ def test_a_limit_says_where_it_comes_from(typed, origin):
     assert out.certificate()["questions"][0]["limits_from"]["rows"] == origin
 
 
-@pytest.mark.parametrize(("typed", "origins"), [({}, ["policy"] * 3), ({"max_rows": 3}, ["policy", "typed", "policy"])])
+@pytest.mark.parametrize(
+    ("typed", "origins"), [({}, ["policy"] * 3), ({"max_rows": 3}, ["policy", "typed", "policy"])]
+)
 def test_a_limit_of_a_policy_file_names_the_file(tmp_path, typed, origins):
     """And one that is typed, and stricter than the file, is typed."""
     file = tmp_path / "visits.toml"
     file.write_text('unit = "u"\nmax_rows = 4\nmax_groups = 2\nmax_rows_per_group = 2\n')
-    asked = dp.protect(rows(), policy=file, budget=dp.Budget(epsilon=9)).group_by("city", keys=CITIES, **typed)
+    asked = dp.protect(rows(), policy=file, budget=dp.Budget(epsilon=9)).group_by(
+        "city", keys=CITIES, **typed
+    )
     (question,) = asked.count().release(epsilon=1.0).certificate()["questions"]
     hashed = hashlib.sha256(file.read_bytes()).hexdigest()
     assert question["policies"] == [{"file": "visits.toml", "sha256": hashed}]
     expected = [f"policy {hashed}" if origin == "policy" else origin for origin in origins]
-    assert [question["limits_from"][name] for name in ("groups", "rows", "rows_per_group")] == expected
+    assert [
+        question["limits_from"][name] for name in ("groups", "rows", "rows_per_group")
+    ] == expected
     assert question["limits"]["rows"] == typed.get("max_rows", 4)
 
 
 def test_limits_of_a_column_are_its_own():
-    asked = frame().group_by("city", **LISTED).agg(n=dp.count(), m=dp.mean("x", (0, 10), max_rows=1))
+    asked = (
+        frame().group_by("city", **LISTED).agg(n=dp.count(), m=dp.mean("x", (0, 10), max_rows=1))
+    )
     certificate = asked.release(epsilon=1.0).certificate()
     (own,) = certificate["questions"][0]["own_limits"]
-    assert (own["limits"]["rows"], own["typed"]) == (1, "max_rows=1, max_groups=1, max_rows_per_group=3")
-    marks = {name: total["own_limits"] for total in certificate["totals"] for name in total["names"]}
+    assert (own["limits"]["rows"], own["typed"]) == (
+        1,
+        "max_rows=1, max_groups=1, max_rows_per_group=3",
+    )
+    marks = {
+        name: total["own_limits"] for total in certificate["totals"] for name in total["names"]
+    }
     assert (marks["n"], marks["m.sum"]) == (None, 0)
 
 
 def test_rows_as_units_are_limited_by_the_unit():
     question = (
-        frame(unit=dp.Rows(3)).group_by("city", keys=CITIES).count().release(epsilon=1.0).certificate()["questions"][0]
+        frame(unit=dp.Rows(3))
+        .group_by("city", keys=CITIES)
+        .count()
+        .release(epsilon=1.0)
+        .certificate()["questions"][0]
     )
     assert question["limits"] == {"groups": 3, "rows_per_group": 3, "rows": 3}
     assert set(question["limits_from"].values()) == {"unit"}
@@ -247,9 +305,21 @@ def test_rows_as_units_are_limited_by_the_unit():
 
 def test_steps_say_what_they_do_to_rows():
     public = pl.DataFrame({"city": ["Bonn", "Bonn", "Kiel"], "area": [1, 2, 3]})
-    asked = frame().filter(dp.col("x") > 0).clip("x", 0, 5).join(public, on="city").per_unit(s=dp.sum("x"))
+    asked = (
+        frame()
+        .filter(dp.col("x") > 0)
+        .clip("x", 0, 5)
+        .join(public, on="city")
+        .per_unit(s=dp.sum("x"))
+    )
     question = asked.mean("s", (0, 10)).release(epsilon=1.0).certificate()["questions"][0]
-    assert [step["step"] for step in question["steps"]] == ["source", "filter", "rewrite", "join_public", "per_unit"]
+    assert [step["step"] for step in question["steps"]] == [
+        "source",
+        "filter",
+        "rewrite",
+        "join_public",
+        "per_unit",
+    ]
     assert question["steps"][3]["most"] == 2
     assert question["steps"][2]["columns"]["x"]["bounds"] == ["0/1", "5/1"]
     assert question["contribution"] == {"rows": 1, "exactly_one": False}
@@ -266,9 +336,15 @@ def test_a_manifest_says_who_ran_what_on_what(tmp_path, monkeypatch):
     assert manifest["by"] == "ada"
     assert "visits, 2026-03" in json.dumps(manifest["data"])
     assert manifest["ledger"]["name"] == "march"
-    assert manifest["charge"] == {"epsilon": "1/1", "delta": "0/1", "gaussian": manifest["charge"]["gaussian"]}
+    assert manifest["charge"] == {
+        "epsilon": "1/1",
+        "delta": "0/1",
+        "gaussian": manifest["charge"]["gaussian"],
+    }
     assert manifest["policies"] == []
-    assert "visits, 2026-03" not in json.dumps(asked.release(epsilon=1.0, name="march").certificate())
+    assert "visits, 2026-03" not in json.dumps(
+        asked.release(epsilon=1.0, name="march").certificate()
+    )
     monkeypatch.setattr(paying, "user_name", lambda: "grace")
     assert asked.release(epsilon=1.0, name="march").manifest() == manifest
 
@@ -276,12 +352,16 @@ def test_a_manifest_says_who_ran_what_on_what(tmp_path, monkeypatch):
 def test_an_entry_of_the_registry_is_yaml():
     yaml = pytest.importorskip("yaml")
     out = QUESTIONS["found"](frame()).release(**PRICE)
-    entry = yaml.safe_load(out.report().to_registry(name="Visits: by city", curator="Us", authors=["Ada", "Grace"]))
+    entry = yaml.safe_load(
+        out.report().to_registry(name="Visits: by city", curator="Us", authors=["Ada", "Grace"])
+    )
     assert entry["url_slug"] == "visits-by-city"
     deployment = entry["deployment"]
     assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0, "delta": 1e-6}
     assert deployment["dp_variant"]["variant_name"] == "Approximate DP"
-    assert deployment["basic"]["data_curators"] == [{"data_curator_name": "Us", "data_curator_type": ""}]
+    assert deployment["basic"]["data_curators"] == [
+        {"data_curator_name": "Us", "data_curator_type": ""}
+    ]
     assert deployment["administrative"]["registry_authors"] == ["Ada", "Grace"]
     assert deployment["basic"]["publication_date"] == out.when.date().isoformat()
 

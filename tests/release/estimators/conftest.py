@@ -1,4 +1,6 @@
-"""These tests are about every number that is drawn, also where tables leave it out: see test_says_nothing.py."""
+"""These tests are about every number that is drawn, also where tables leave it
+out: see test_says_nothing.py.
+"""
 
 import numpy as np
 import pytest

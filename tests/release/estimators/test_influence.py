@@ -1,4 +1,6 @@
-"""Influences: what one unit moves their totals by, what they are made of, and intervals that follow from them."""
+"""Influences: what one unit moves their totals by, what they are made of, and
+intervals that follow from them.
+"""
 
 import itertools
 import math
@@ -40,7 +42,11 @@ def _asked(rows, relation, limits, keys=("a", "b")):
 
 def _influences(question):
     """The totals of squared influences; for products between groups see `test_between_groups`."""
-    return {i: p.total for i, p in enumerate(question.read) if p.total.of_influence and not p.total.between_groups}
+    return {
+        i: p.total
+        for i, p in enumerate(question.read)
+        if p.total.of_influence and not p.total.between_groups
+    }
 
 
 def _weighed(question, weights):
@@ -53,20 +59,31 @@ def _weighed(question, weights):
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("limits", LIMITS)
-def test_one_unit_moves_influences_by_no_more_than_is_claimed_whatever_the_weights_are(relation, limits):
-    rng, kinds = np.random.default_rng(1), list(itertools.product("ab", (-9.0, 3.0, None), (0.0, 2.0)))
-    units = [u for size in range(4) for u in itertools.combinations_with_replacement(kinds, size)][::3]
-    rows = [(i, f"{g}{i}", x, y) for i, unit in enumerate(units) for g, x, y in unit]  # every unit has its own groups
+def test_one_unit_moves_influences_by_no_more_than_is_claimed_whatever_the_weights_are(
+    relation, limits
+):
+    rng, kinds = (
+        np.random.default_rng(1),
+        list(itertools.product("ab", (-9.0, 3.0, None), (0.0, 2.0))),
+    )
+    units = [u for size in range(4) for u in itertools.combinations_with_replacement(kinds, size)][
+        ::3
+    ]
+    # every unit has its own groups
+    rows = [(i, f"{g}{i}", x, y) for i, unit in enumerate(units) for g, x, y in unit]
     whole = _asked(rows, relation, limits, [f"{g}{i}" for i in range(len(units)) for g in "ab"])
     asked = list(_influences(_asked([], relation, limits)).values())
     for size in (2**12, 2**30):
         shapes = {i: len(total.moment.parts) for i, total in _influences(whole).items()}
-        two = {i: rng.integers(-size, size, (2, number), endpoint=True) for i, number in shapes.items()}
+        two = {
+            i: rng.integers(-size, size, (2, number), endpoint=True) for i, number in shapes.items()
+        }
         weights = {i: np.tile(table, (len(units), 1)) for i, table in two.items()}
         totals = _weighed(whole, weights).values()
         for total, values in zip(asked, totals, strict=True):
             claim = total.sensitivity
-            largest = INFLUENCE_MOST**2 / (2 if total.moment.counts else 1)  # less half of it for each row
+            # less half of it for each row
+            largest = INFLUENCE_MOST**2 / (2 if total.moment.counts else 1)
             exchanged = 2 if relation == "replace" and total.moment.counts else 1
             assert claim.exact_linf == pytest.approx(largest * exchanged, rel=1e-4)
             parts = values.reshape(-1, 2)
@@ -76,7 +93,8 @@ def test_one_unit_moves_influences_by_no_more_than_is_claimed_whatever_the_weigh
             assert table.sum(axis=1).max() <= claim.exact_l1
             assert (table**2).sum(axis=1, dtype=np.float64).max() <= claim.l2_squared
             assert (table > 0).sum(axis=1).max() <= claim.l0
-            if size == 2**30:  # weights that reach the clip reach the claim, so a smaller claim would be noticed
+            # weights that reach the clip reach the claim, so a smaller claim would be noticed
+            if size == 2**30:
                 assert table.max() == pytest.approx(largest, rel=1e-4)
                 assert table.sum(axis=1).max() > claim.exact_l1 / 4
 
@@ -93,7 +111,12 @@ def _people(rng, people=1500, each=3):
     x = common + rng.normal(size=size)
     y = np.clip(1 + 0.3 * x + 0.3 * rng.normal(size=size), 0, 2)
     return pl.DataFrame(
-        {"u": np.repeat(np.arange(people), each), "g": (["a", "b", None] * people * each)[:size], "x": x, "y": y}
+        {
+            "u": np.repeat(np.arange(people), each),
+            "g": (["a", "b", None] * people * each)[:size],
+            "x": x,
+            "y": y,
+        }
     )
 
 
@@ -119,11 +142,16 @@ def test_without_noise_intervals_are_those_of_clusters(name):
     rows = _people(np.random.default_rng(5))
     with pytest.warns(dp.errors.DpFrameWarning):
         frame = dp.protect(rows, unit="u", budget=dp.Budget(epsilon=1e9))
-    out = frame.agg(**{name: STATISTICS[name]}, max_rows=3).release(epsilon=1e8, covers="population")
+    out = frame.agg(**{name: STATISTICS[name]}, max_rows=3).release(
+        epsilon=1e8, covers="population"
+    )
     _, _, error, *_ = out.accuracy().row(0)
-    drawn = 0.08 if name == "r" else 0.04  # ends that are quantiles of 4,000 draws are off by some 2% each
+    # ends that are quantiles of 4,000 draws are off by some 2% each
+    drawn = 0.08 if name == "r" else 0.04
     assert error == pytest.approx(1.96 * _robust(rows, name), rel=drawn)
-    grouped = frame.group_by("g", keys=["b", None, "c"], max_rows=3, max_groups=3).agg(**{name: STATISTICS[name]})
+    grouped = frame.group_by("g", keys=["b", None, "c"], max_rows=3, max_groups=3).agg(
+        **{name: STATISTICS[name]}
+    )
     table = grouped.release(epsilon=1e8, covers="population").accuracy()
     for key, group in (("b", rows.filter(g="b")), (None, rows.filter(pl.col("g").is_null()))):
         (error,) = table.filter(pl.col("g").eq_missing(key))["error"]
@@ -133,9 +161,12 @@ def test_without_noise_intervals_are_those_of_clusters(name):
 def test_keys_found_in_the_data_have_such_intervals_too():
     rows = _people(np.random.default_rng(6)).with_columns(pl.col("g").fill_null("c"))
     rare = pl.DataFrame({"u": [9999], "g": ["rare"], "x": [0.0], "y": [1.0]})
-    frame = dp.protect(pl.concat([rows, rare]), unit="u", budget=dp.Budget(epsilon=1000.0, delta=1e-3))
+    frame = dp.protect(
+        pl.concat([rows, rare]), unit="u", budget=dp.Budget(epsilon=1000.0, delta=1e-3)
+    )
     query = frame.group_by("g", max_rows=3, max_groups=3).agg(q=STATISTICS["q"])
-    out = query.release(epsilon=500.0, delta=1e-15, covers="population")  # errors are off by 0.011, give or take 0.001
+    # errors are off by 0.011, give or take 0.001
+    out = query.release(epsilon=500.0, delta=1e-15, covers="population")
     table = out.accuracy()
     assert table["g"].to_list() == ["a", "b", "c"]
     for key in "abc":
@@ -153,7 +184,9 @@ def test_the_price_of_a_release_is_that_of_its_parts():
 
 
 def test_rows_declared_to_be_one_each_have_them():
-    rows = _people(np.random.default_rng(8), each=1, people=2000).drop("u").with_columns(g=pl.lit("a"))
+    rows = (
+        _people(np.random.default_rng(8), each=1, people=2000).drop("u").with_columns(g=pl.lit("a"))
+    )
     with pytest.warns(dp.errors.DpFrameWarning):
         frame = dp.protect(rows, unit=dp.Rows(1), budget=dp.Budget(epsilon=1e9))
     out = frame.agg(c=STATISTICS["c"]).release(epsilon=1e8, covers="population")
@@ -162,7 +195,9 @@ def test_rows_declared_to_be_one_each_have_them():
 
 
 def test_statistics_of_choices_are_still_refused():
-    frame = dp.protect(_people(np.random.default_rng(9), people=9), unit="u", budget=dp.Budget(epsilon=1.0))
+    frame = dp.protect(
+        _people(np.random.default_rng(9), people=9), unit="u", budget=dp.Budget(epsilon=1.0)
+    )
     with pytest.raises(UnsupportedOperation, match="correlations"):
         frame.median("x", bounds=(0, 1), max_rows=3).release(epsilon=0.5, covers="population")
 
@@ -171,7 +206,9 @@ SKEWED = ("v", "s", "c", "r")
 
 
 def _held(name, epsilon):
-    """How often intervals hold the number of the law: 24 of 600 people have 20 to 100, and the others 0; 300 groups."""
+    """How often intervals hold the number of the law:
+    24 of 600 people have 20 to 100, and the others 0; 300 groups.
+    """
     rng, groups, people = np.random.default_rng(11), 300, 600
     size, both = groups * people, {"x": (0, 100), "y": (0, 100)}
     x = rng.uniform(20, 100, size) * (rng.random(size) < 0.04)

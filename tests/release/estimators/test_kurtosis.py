@@ -1,7 +1,8 @@
-"""Kurtosis: the integer of a row, how far one unit moves its sums, what is released, and how far off it may be.
+"""Kurtosis: the integer of a row, how far one unit moves its sums, what is
+released, and how far off it may be.
 
-Every group has noise of its own, so 1,000 groups are 1,000 releases; a coverage is false where an exact bound says so,
-which for a right one has probability 1e-8.
+Every group has noise of its own, so 1,000 groups are 1,000 releases; a coverage is false where an
+exact bound says so, which for a right one has probability 1e-8.
 """
 
 from __future__ import annotations
@@ -32,8 +33,15 @@ SHAPES = {
 
 def grouped(values, groups=GROUPS):
     """Kurtoses by group, each group with the same values, one from each unit."""
-    rows = pl.DataFrame({"g": np.repeat(np.arange(groups), len(values)), "x": np.tile(np.array(values, float), groups)})
-    frame = dp.protect(rows.with_row_index("id"), unit="id", budget=dp.Budget(epsilon=1e12, delta=0.1))
+    rows = pl.DataFrame(
+        {
+            "g": np.repeat(np.arange(groups), len(values)),
+            "x": np.tile(np.array(values, float), groups),
+        }
+    )
+    frame = dp.protect(
+        rows.with_row_index("id"), unit="id", budget=dp.Budget(epsilon=1e12, delta=0.1)
+    )
     limited = frame.group_by("g", keys=list(range(groups)), max_groups=1, max_rows_per_group=1)
     return limited.kurtosis("x", bounds=(0, 100))
 
@@ -50,12 +58,18 @@ def missed_too_often(held, alpha):
 
 @pytest.mark.parametrize("bounds", [(0, 100), (-3.5, 10), (1e10, 1e10 + 1), (3, 3)])
 def test_a_rows_integer_is_its_fourth_power_on_the_grid(bounds):
-    """Within half a step, and what floats round of four distances; beyond the bounds it is that of an end."""
+    """Within half a step, and what floats round of four distances;
+    beyond the bounds it is that of an end.
+    """
     low, high = (float(end) for end in bounds)
-    query = dp.protect(pl.DataFrame({"u": [1], "x": [1.0]}), unit="u").kurtosis("x", bounds, max_rows=1)
+    query = dp.protect(pl.DataFrame({"u": [1], "x": [1.0]}), unit="u").kurtosis(
+        "x", bounds, max_rows=1
+    )
     total = dict(query._question.outputs[0].totals)["x.fourth_powers"]
     values = [*np.linspace(low, high, 501).clip(low, high).tolist(), -1e308, float("inf"), None]
-    table = nw.from_native(pl.DataFrame({total.column.id: values}, schema={total.column.id: pl.Float64}))
+    table = nw.from_native(
+        pl.DataFrame({total.column.id: values}, schema={total.column.id: pl.Float64})
+    )
     numbers = row_integers(table, {"n": total})["n"].to_list()
     grid, half = total.grid, (Fraction(high) - Fraction(low)) / 2
     for value, number in zip(values[:-3], numbers, strict=False):
@@ -66,7 +80,9 @@ def test_a_rows_integer_is_its_fourth_power_on_the_grid(bounds):
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_one_unit_moves_the_totals_by_no_more_than_claimed_and_by_that_much(relation):
-    """All pairs of a unit's rows, at the ends, the middle and beyond: the largest change is the claim."""
+    """All pairs of a unit's rows, at the ends, the middle and beyond:
+    the largest change is the claim.
+    """
 
     def totals(values):
         frame = pl.DataFrame({"u": [1, 2] + [3] * len(values), "x": [3.0, 50.0, *values]})
@@ -84,14 +100,17 @@ def test_one_unit_moves_the_totals_by_no_more_than_claimed_and_by_that_much(rela
 
 
 def test_the_claim_is_half_of_the_fourth_power_of_half_the_width():
-    query = dp.protect(pl.DataFrame({"u": [1], "x": [1.0]}), unit="u").kurtosis("x", (-2, 6), max_rows=3)
+    query = dp.protect(pl.DataFrame({"u": [1], "x": [1.0]}), unit="u").kurtosis(
+        "x", (-2, 6), max_rows=3
+    )
     assert {name: total.l1 for name, total in query.sensitivity.items()} == {
         "x.sum": 12, "x.squares": 24, "x.cubes": 192, "x.fourth_powers": 384, "x.count": 3,
     }  # fmt: skip
     both = dp.protect(pl.DataFrame({"u": [1], "x": [1.0]}), unit="u").agg(
         k=dp.kurtosis("x", (0, 1)), s=dp.skew("x", (0, 1)), v=dp.var("x", (0, 1)), max_rows=1
     )
-    assert len(both._question.allotments) == 5  # the skewness and the variance need no total of their own
+    # the skewness and the variance need no total of their own
+    assert len(both._question.allotments) == 5
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -117,8 +136,12 @@ def test_intervals_and_errors_hold_as_often_as_stated(name, noise):
     query, true = grouped(SHAPES[name]), kurtosis(SHAPES[name])
     out = query.release(epsilon=20, delta=1e-6, noise=noise)
     errors = out.accuracy()
-    assert not missed_too_often((errors["lower"] <= true + 2e-4) & (true - 2e-4 <= errors["upper"]), 0.05)
-    stated = query.accuracy(epsilon=20, delta=1e-6, noise=noise, assume_rows=len(SHAPES[name]))["error"].item()
+    assert not missed_too_often(
+        (errors["lower"] <= true + 2e-4) & (true - 2e-4 <= errors["upper"]), 0.05
+    )
+    stated = query.accuracy(epsilon=20, delta=1e-6, noise=noise, assume_rows=len(SHAPES[name]))[
+        "error"
+    ].item()
     assert not missed_too_often((out.table["x"] - true).abs() <= stated + 2e-4, 0.05)
 
 
@@ -133,7 +156,9 @@ def test_an_interval_says_something_and_one_of_a_higher_price_is_caught():
 
 
 def test_what_cannot_be_is_refused_where_it_is_asked():
-    frame = dp.protect(pl.DataFrame({"u": [1], "x": [1.0]}).with_columns(day=pl.date(2020, 1, 1)), unit="u")
+    frame = dp.protect(
+        pl.DataFrame({"u": [1], "x": [1.0]}).with_columns(day=pl.date(2020, 1, 1)), unit="u"
+    )
     for bounds in ((-1e70, 1e70), (0, 1e-70)):
         with pytest.raises(InvalidBounds, match=r"fourth powers .* 1e-66 to 1e66 apart"):
             frame.kurtosis("x", bounds, max_rows=1)

@@ -34,7 +34,9 @@ def protect(rows, **options):
 
 
 def first_law(scores, rate):
-    """Permute-and-flip by its definition: every order, each candidate accepted with its probability."""
+    """Permute-and-flip by its definition: every order, each candidate
+    accepted with its probability.
+    """
     accept = [math.exp(-rate * (max(scores) - s)) for s in scores]
     law = [0.0] * len(scores)
     orders = list(itertools.permutations(range(len(scores))))
@@ -65,7 +67,10 @@ def released_law(units, question, relation):
     query = question(frame)
     (drawn,) = noise_plan(query._question, Price(Fraction(1), Fraction(0))).noises
     (counts,) = engine.totals(query._question, 1).values
-    laws = [law(row.tolist(), 1 / drawn.scale, drawn.allotment.total.rounds) for row in np.asarray(counts)]
+    laws = [
+        law(row.tolist(), 1 / drawn.scale, drawn.allotment.total.rounds)
+        for row in np.asarray(counts)
+    ]
     return {
         outcome: math.prod(each[part] for each, part in zip(laws, outcome, strict=True))
         for outcome in itertools.product(*laws)
@@ -74,7 +79,11 @@ def released_law(units, question, relation):
 
 def shapes(groups, values, most):
     places = list(itertools.product(groups, values))
-    return [rows for size in range(most + 1) for rows in itertools.combinations_with_replacement(places, size)]
+    return [
+        rows
+        for size in range(most + 1)
+        for rows in itertools.combinations_with_replacement(places, size)
+    ]
 
 
 QUESTIONS = {
@@ -84,12 +93,16 @@ QUESTIONS = {
     "top two": (lambda f: f.top_k("x", 2, VALUES, max_rows=1), shapes([0], VALUES, 1), 2),
     "all of three": (lambda f: f.top_k("x", 3, VALUES, max_rows=1), shapes([0], VALUES, 1), 2),
     "groups": (
-        lambda f: f.group_by("g", keys=[0, 1], max_groups=2, max_rows_per_group=1).mode("x", (0, 1)),
+        lambda f: f.group_by("g", keys=[0, 1], max_groups=2, max_rows_per_group=1).mode(
+            "x", (0, 1)
+        ),
         [rows for rows in shapes((0, 1), (0, 1), 2) if len({g for g, _ in rows}) == len(rows)],
         2,
     ),
     "rows in groups": (
-        lambda f: f.group_by("g", keys=[0, 1], max_groups=2, max_rows_per_group=2, max_rows=2).mode("x", (0, 1)),
+        lambda f: f.group_by("g", keys=[0, 1], max_groups=2, max_rows_per_group=2, max_rows=2).mode(
+            "x", (0, 1)
+        ),
         shapes((0, 1), (0, 1), 2),
         2,
     ),
@@ -99,7 +112,9 @@ QUESTIONS = {
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(("name", "relation"), in_turn(QUESTIONS, ["add-remove", "replace"]))
 def test_choices_on_every_small_table_are_as_private_as_charged(name, relation):
-    """All tables of a few units, all neighbours: the exact log ratio of each outcome is at most ε, and reaches it."""
+    """All tables of a few units, all neighbours: the exact log ratio of each
+    outcome is at most ε, and reaches it.
+    """
     question, owned, most = QUESTIONS[name]
     laws = {}
 
@@ -115,17 +130,26 @@ def test_choices_on_every_small_table_are_as_private_as_charged(name, relation):
             for one in owned:
                 rivals = [None] if relation == "add-remove" else owned
                 for other in rivals:
-                    mine, theirs = found((*others, one)), found(others if other is None else (*others, other))
+                    mine, theirs = (
+                        found((*others, one)),
+                        found(others if other is None else (*others, other)),
+                    )
                     worst = max(worst, *(abs(math.log(mine[o] / theirs[o])) for o in mine))
     assert worst <= 1 + 1e-9
     # Rounds share ε, and the worst outcome of one is not that of the next.
-    assert worst >= {"top two": 0.6, "all of three": 0.4, "too many rows": 0.6, "alone": 0.9}.get(name, 0.999)
+    assert worst >= {"top two": 0.6, "all of three": 0.4, "too many rows": 0.6, "alone": 0.9}.get(
+        name, 0.999
+    )
 
 
 def test_counts_are_not_charged_twice_for_moving_both_ways():
-    """Under replace scores go up and down; charged by the range, not by twice the largest change of two rows."""
+    """Under replace scores go up and down; charged by the range, not by twice
+    the largest change of two rows.
+    """
     frame = dp.protect(pl.DataFrame({"u": [1], "x": [0]}), unit="u", neighbors="replace")
-    (drawn,) = noise_plan(frame.mode("x", VALUES, max_rows=3)._question, Price(Fraction(1), Fraction(0))).noises
+    (drawn,) = noise_plan(
+        frame.mode("x", VALUES, max_rows=3)._question, Price(Fraction(1), Fraction(0))
+    ).noises
     assert drawn.scale * float(drawn.allotment.total.unit) == 6
 
 
@@ -138,7 +162,9 @@ def test_half_the_scale_would_not_be_private():
 @pytest.mark.parametrize("rounds", [1, 2, 3])
 def test_what_is_drawn_has_that_law(rounds, chi_square_of):
     scores, rate = [4, 2, 3], Fraction(1, 2)
-    drawn = most_frequent(np.tile(np.array(scores), (60_000, 1)), rate, rounds, permute_and_flip).reshape(-1, rounds)
+    drawn = most_frequent(
+        np.tile(np.array(scores), (60_000, 1)), rate, rounds, permute_and_flip
+    ).reshape(-1, rounds)
     assert chi_square_of(drawn, law(scores, float(rate), rounds)) > 1e-8
     assert chi_square_of(drawn, law(scores, 0.7, rounds)) < 1e-8
 
@@ -149,7 +175,9 @@ def chi_square_of():
         outcomes, counts = np.unique(drawn, axis=0, return_counts=True)
         seen = dict(zip(map(tuple, outcomes.tolist()), counts.tolist(), strict=True))
         assert set(seen) <= set(expected)
-        return stats.chisquare([seen.get(o, 0) for o in expected], [len(drawn) * p for p in expected.values()]).pvalue
+        return stats.chisquare(
+            [seen.get(o, 0) for o in expected], [len(drawn) * p for p in expected.values()]
+        ).pvalue
 
     return of
 
@@ -178,7 +206,12 @@ COLUMNS = {
     "real": ([0.1, -0.0, 0.0, 0.1, -0.0], [0.1, 0], 0.0, pl.Float32),
     "day": ([DAY, DAY, None, DAY, DAY], [dt.date(2020, 1, 1), DAY.date()], DAY.date(), pl.Date),
     "when": ([DAY] * 5, [DAY, dt.datetime(2020, 1, 1)], DAY, pl.Datetime("ns")),
-    "long": ([dt.timedelta(1)] * 4 + [None], [dt.timedelta(0), dt.timedelta(1)], dt.timedelta(1), pl.Duration("ms")),
+    "long": (
+        [dt.timedelta(1)] * 4 + [None],
+        [dt.timedelta(0), dt.timedelta(1)],
+        dt.timedelta(1),
+        pl.Duration("ms"),
+    ),
     "null": (["b", None, None, None, "c"], ["b", None, "c"], None, pl.String),
 }
 
@@ -187,38 +220,60 @@ COLUMNS = {
 @pytest.mark.parametrize(
     ("name", "kind"),
     # pandas has no type of its own for dates, nor for booleans of which some are missing
-    sorted(set(itertools.product(COLUMNS, ["polars", "lazy", "pandas", "pyarrow"])) - {(n, "pandas") for n in UNLIKE}),
+    sorted(
+        set(itertools.product(COLUMNS, ["polars", "lazy", "pandas", "pyarrow"]))
+        - {(n, "pandas") for n in UNLIKE}
+    ),
 )
 def test_the_most_frequent_value_keeps_its_type(name, kind):
     values, keys, want, dtype = COLUMNS[name]
     series = pl.Series("x", values).cast(dtype)
     frame = pl.DataFrame({"u": range(5), "g": ["a"] * 5, "x": series})
-    if name == "enum" and kind in ("pandas", "pyarrow"):  # a dictionary there, whose values are no public keys
+    # a dictionary there, whose values are no public keys
+    if name == "enum" and kind in ("pandas", "pyarrow"):
         keys = ["lo", "hi"]
-    brought = {"lazy": frame.lazy, "pandas": frame.to_pandas, "pyarrow": frame.to_arrow}.get(kind, lambda: frame)()
+    brought = {"lazy": frame.lazy, "pandas": frame.to_pandas, "pyarrow": frame.to_arrow}.get(
+        kind, lambda: frame
+    )()
     asked = protect(brought)
     out = asked.mode("x", keys, max_rows=1).release(epsilon=CERTAIN)
     if dtype != pl.Categorical and kind in ("polars", "lazy"):
         assert out.to_polars().schema["x"] == dtype
     assert out.value == want
-    grouped = asked.group_by("g", keys=["z", "a"], max_groups=1, max_rows_per_group=1).mode("x", keys)
+    grouped = asked.group_by("g", keys=["z", "a"], max_groups=1, max_rows_per_group=1).mode(
+        "x", keys
+    )
     assert grouped.release(epsilon=CERTAIN).to_polars()["x"].to_list()[1] == want
-    again = asked.group_by("g", max_groups=1, max_rows_per_group=1).mode("x", keys).release(epsilon=CERTAIN, delta=0.1)
+    again = (
+        asked.group_by("g", max_groups=1, max_rows_per_group=1)
+        .mode("x", keys)
+        .release(epsilon=CERTAIN, delta=0.1)
+    )
     assert again.to_polars()["x"].to_list() == [want]
 
 
 def test_rows_are_weighted_and_others_are_not_looked_at():
-    """One unit with nine rows of b counts twice; rows that are not listed leave the choice to the others."""
+    """One unit with nine rows of b counts twice; rows that are not listed
+    leave the choice to the others.
+    """
     rows = {"u": [1] * 9 + [2, 3, 4, 5, 6, 7], "x": ["b"] * 9 + ["a"] * 3 + ["z"] * 3}
     frame = protect(pl.DataFrame(rows))
     assert frame.mode("x", ["b", "a"], max_rows=2).release(epsilon=CERTAIN).value == "a"
     assert frame.mode("x", ["b", "a"], max_rows=9).release(epsilon=CERTAIN).value == "b"
-    assert frame.cut("u", [0, 1, 9], ["one", "more"], into="y").mode("y", max_rows=1).release(epsilon=9).value == "more"
+    assert (
+        frame.cut("u", [0, 1, 9], ["one", "more"], into="y")
+        .mode("y", max_rows=1)
+        .release(epsilon=9)
+        .value
+        == "more"
+    )
 
 
 @pytest.mark.parametrize("kind", ["polars", "pandas"])
 def test_the_first_k_come_in_order(kind):
-    frame = pl.DataFrame({"u": range(60), "g": ["p", "q"] * 30, "x": ["a"] * 10 + ["b"] * 20 + ["c"] * 30})
+    frame = pl.DataFrame(
+        {"u": range(60), "g": ["p", "q"] * 30, "x": ["a"] * 10 + ["b"] * 20 + ["c"] * 30}
+    )
     asked = protect(frame if kind == "polars" else frame.to_pandas())
     keys = ["a", "b", "c", "d"]
     out = asked.top_k("x", 3, keys, max_rows=1).release(epsilon=CERTAIN)
@@ -227,14 +282,20 @@ def test_the_first_k_come_in_order(kind):
     assert out.accuracy()["error"].max() == pytest.approx(fewer_rows(3e-9, 4, 0.05))
     with pytest.raises(errors.UnsupportedOperation):
         _ = out.value
-    by = asked.group_by("g", keys=["q", "p", "none"], max_groups=1, max_rows_per_group=1).top_k("x", 2, keys)
+    by = asked.group_by("g", keys=["q", "p", "none"], max_groups=1, max_rows_per_group=1).top_k(
+        "x", 2, keys
+    )
     table = by.release(epsilon=CERTAIN).to_polars()
     assert table.columns == ["g", "rank", "x"]
     assert table.rows()[:4] == [("q", 1, "c"), ("q", 2, "b"), ("p", 1, "c"), ("p", 2, "b")]
     assert table.height == 6
     assert len(set(table["x"][4:])) == 2
     one = asked.top_k("x", 1, keys, max_rows=1).release(epsilon=CERTAIN)
-    assert (one.to_polars().columns, one.to_polars().rows(), one.value) == (["rank", "x"], [(1, "c")], "c")
+    assert (one.to_polars().columns, one.to_polars().rows(), one.value) == (
+        ["rank", "x"],
+        [(1, "c")],
+        "c",
+    )
     by = asked.group_by("g", keys=["q", "p"], max_groups=1, max_rows_per_group=1)
     table = by.top_k("x", 1, keys).release(epsilon=CERTAIN).to_polars()
     assert (table.columns, table.rows()) == (["g", "rank", "x"], [("q", 1, "c"), ("p", 1, "c")])
@@ -243,11 +304,16 @@ def test_the_first_k_come_in_order(kind):
 
 def test_a_column_named_rank_is_told_apart():
     frame = protect(pl.DataFrame({"u": [1, 2], "rank": ["a", "b"]}))
-    assert frame.top_k("rank", 2, ["a", "b"], max_rows=1).release(epsilon=1).table.columns == ["rank_", "rank"]
+    assert frame.top_k("rank", 2, ["a", "b"], max_rows=1).release(epsilon=1).table.columns == [
+        "rank_",
+        "rank",
+    ]
 
 
 def test_everything_a_release_can_do():
-    frame = protect(pl.DataFrame({"u": range(60), "g": ["p", "q"] * 30, "x": ["a"] * 20 + ["b"] * 40}))
+    frame = protect(
+        pl.DataFrame({"u": range(60), "g": ["p", "q"] * 30, "x": ["a"] * 20 + ["b"] * 40})
+    )
     query = frame.group_by("g", keys=["p", "q"], max_groups=1, max_rows_per_group=2).agg(
         n=dp.count(), m=dp.mode("x", ["a", "b"], share=2)
     )
@@ -285,14 +351,17 @@ def test_rounds_are_cheaper_in_rho_than_one_choice_of_their_price():
     assert Fraction(plan.cost.rho) >= choices_rho(3, Fraction(1)) > plan.cost.rho * (1 - 1e-9)
     assert choices_rho(3, Fraction(1)) < choices_rho(1, Fraction(1)) / 2
     bought = priced(query._question, "rho", rho=plan.cost.rho)
-    assert bought.noises[0].label == "exponential"  # whose ρ is a quarter of that of permute-and-flip
+    # whose ρ is a quarter of that of permute-and-flip
+    assert bought.noises[0].label == "exponential"
     assert bought.noises[0].scale == pytest.approx(plan.noises[0].scale / 2, rel=0.01)
 
 
 @pytest.mark.parametrize("accountant", ["basic", "pld"])
 def test_choices_in_a_batch(accountant):
     budget = dp.Budget(epsilon=40, delta=0.1, accountant=accountant)
-    frame = dp.protect(pl.DataFrame({"u": range(90), "x": ["a"] * 10 + ["b"] * 80}), unit="u", budget=budget)
+    frame = dp.protect(
+        pl.DataFrame({"u": range(90), "x": ["a"] * 10 + ["b"] * 80}), unit="u", budget=budget
+    )
     asks = [frame.top_k("x", 2, ["a", "b"], max_rows=1), frame.mode("x", ["a", "b"], max_rows=1)]
     plan = budget.plan(asks, epsilon=30, delta=1e-6)
     assert plan.noise["scale"][0] <= 2 / 15 * (1 + 1e-9)
@@ -303,7 +372,9 @@ def test_choices_in_a_batch(accountant):
 
 def test_a_name_stands_for_the_listed_values(tmp_path):
     budget = dp.Ledger(tmp_path / "study.sqlite").budget("b", epsilon=9)
-    frame = dp.protect(pl.DataFrame({"u": range(9), "x": list("aabbbbcca")}), unit="u", budget=budget)
+    frame = dp.protect(
+        pl.DataFrame({"u": range(9), "x": list("aabbbbcca")}), unit="u", budget=budget
+    )
     first = frame.top_k("x", 2, list("abc"), max_rows=1).release(epsilon=1, name="top")
     again = frame.top_k("x", 2, list("abc"), max_rows=1).release(epsilon=1, name="top")
     assert first.table.rows() == again.table.rows()
@@ -333,7 +404,11 @@ def test_declared_rows_and_one_liners():
         (lambda f: f.mode("x", [], max_rows=1), errors.InvalidArgument, "no key"),
         (lambda f: f.mode("x", ["a", "a"], max_rows=1), errors.InvalidArgument, "twice"),
         (lambda f: f.mode("x", [1], max_rows=1), errors.WrongType, "integer"),
-        (lambda f: f.mode("x", ["a", "b"]), errors.UnboundedContribution, r"mode\('x', max_rows=20\)"),
+        (
+            lambda f: f.mode("x", ["a", "b"]),
+            errors.UnboundedContribution,
+            r"mode\('x', max_rows=20\)",
+        ),
         (lambda f: f.mode("y", ["a"]), errors.UnknownColumn, "'y'"),
         (lambda f: f.top_k("x", 3, ["a", "b"], max_rows=1), errors.InvalidArgument, "only 2"),
         (lambda f: f.top_k("x", 0, ["a", "b"], max_rows=1), errors.InvalidArgument, "k"),

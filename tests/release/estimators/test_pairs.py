@@ -1,7 +1,8 @@
-"""Statistics of two columns: how far one unit moves their sums, what is released, and how far off it may be.
+"""Statistics of two columns: how far one unit moves their sums, what is
+released, and how far off it may be.
 
-Every group has noise of its own, so 2,000 groups are 2,000 releases; a coverage is false where an exact bound says so,
-which for a right one has probability 1e-8.
+Every group has noise of its own, so 2,000 groups are 2,000 releases; a coverage is false where an
+exact bound says so, which for a right one has probability 1e-8.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ W = np.round(RNG.uniform(0, 4, 300), 1)
 QUESTIONS = {
     "cov": (dp.cov("x", "y", BOTH), float(np.cov(X, Y)[0, 1])),
     "corr": (dp.corr("x", "y", BOTH), float(np.corrcoef(X, Y)[0, 1])),
-    "weighted": (dp.mean("x", (0, 100), weights="w", weight_bounds=(0, 4)), float((X * W).sum() / W.sum())),
+    "weighted": (
+        dp.mean("x", (0, 100), weights="w", weight_bounds=(0, 4)),
+        float((X * W).sum() / W.sum()),
+    ),
     "ratio": (dp.ratio(dp.sum("x", (0, 100)), dp.sum("w", (0, 4))), float(X.sum() / W.sum())),
 }
 
@@ -37,8 +41,12 @@ def grouped(groups, **asked):
     """The same 300 rows in each group, one from each unit."""
     columns = {name: np.tile(values, groups) for name, values in (("x", X), ("y", Y), ("w", W))}
     rows = pl.DataFrame({"g": np.repeat(np.arange(groups), len(X)), **columns})
-    frame = dp.protect(rows.with_row_index("id"), unit="id", budget=dp.Budget(epsilon=1e12, delta=0.1))
-    return frame.group_by("g", keys=list(range(groups)), max_groups=1, max_rows_per_group=1).agg(**asked)
+    frame = dp.protect(
+        rows.with_row_index("id"), unit="id", budget=dp.Budget(epsilon=1e12, delta=0.1)
+    )
+    return frame.group_by("g", keys=list(range(groups)), max_groups=1, max_rows_per_group=1).agg(
+        **asked
+    )
 
 
 def missed_too_often(held):
@@ -54,19 +62,25 @@ def missed_too_often(held):
 @pytest.mark.parametrize("name", QUESTIONS)
 @pytest.mark.parametrize("rows", [1, 2])
 def test_one_unit_moves_the_totals_by_no_more_than_claimed_and_by_that_much(name, relation, rows):
-    """Rows at the ends, in the middle, beyond them and missing, up to one too many: the largest change is the claim.
+    """Rows at the ends, in the middle, beyond them and missing, up to one too many:
+    the largest change is the claim.
 
-    The fraction bits and a step of the grid are all that is between them, so half of the claim would be broken.
+    The fraction bits and a step of the grid are all that is between them, so half of the claim
+    would be broken.
     """
     schema = {"u": pl.Int64, "x": pl.Float64, "y": pl.Float64, "w": pl.Float64}
     fixed = [(1, 3.0, 2.0, 1.0), (2, 50.0, -4.0, 0.0)]
 
     def totals(values):
         frame = pl.DataFrame([*fixed, *((3, *row) for row in values)], schema, orient="row")
-        query = dp.protect(frame, unit="u", neighbors=relation).agg(a=QUESTIONS[name][0], max_rows=rows)
+        query = dp.protect(frame, unit="u", neighbors=relation).agg(
+            a=QUESTIONS[name][0], max_rows=rows
+        )
         return query, [part[()] for part in answer(query)]
 
-    kinds = [(x, y, y) for x, y in itertools.product([-1e9, 50.0, 1e9, None], [-1e9, 2.5, 1e9, None])]
+    kinds = [
+        (x, y, y) for x, y in itertools.product([-1e9, 50.0, 1e9, None], [-1e9, 2.5, 1e9, None])
+    ]
     units = [(row,) * n for n in range(rows + 2) for row in kinds]
     measures = totals([])[0]._question.read
     answers = [totals(values)[1] for values in units]
@@ -81,7 +95,8 @@ def test_the_claim_of_a_product_is_that_of_both_half_widths():
     query = dp.protect(pl.DataFrame({"u": [1], "x": [1.0], "y": [1.0]}), unit="u")
     query = query.agg(c=dp.corr("x", "y", {"x": (-2, 6), "y": (0, 10)}), max_rows=3)
     assert {name: total.l1 for name, total in query.sensitivity.items()} == {
-        "c.sum": 12, "c.sum_beside": 15, "c.products": 60, "c.squares": 24, "c.squares_beside": 37.5, "c.count": 3,
+        "c.sum": 12, "c.sum_beside": 15, "c.products": 60, "c.squares": 24, 
+        "c.squares_beside": 37.5, "c.count": 3,
     }  # fmt: skip
 
 
@@ -91,11 +106,15 @@ def test_the_claim_of_a_product_is_that_of_both_half_widths():
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_without_noise_it_is_the_statistic(name):
     aggregate, true = QUESTIONS[name]
-    assert grouped(3, a=aggregate).release(epsilon=CERTAIN).table["a"].to_list() == pytest.approx([true] * 3, rel=1e-5)
+    assert grouped(3, a=aggregate).release(epsilon=CERTAIN).table["a"].to_list() == pytest.approx(
+        [true] * 3, rel=1e-5
+    )
 
 
 def test_a_row_counts_where_both_columns_have_a_value():
-    rows = pl.DataFrame({"u": range(6), "x": [1, None, 3, 4, 9, 2], "y": [2.0, 5.0, None, 1.0, 7.0, 3.0]})
+    rows = pl.DataFrame(
+        {"u": range(6), "x": [1, None, 3, 4, 9, 2], "y": [2.0, 5.0, None, 1.0, 7.0, 3.0]}
+    )
     frame = dp.protect(rows, unit="u", budget=dp.Budget(epsilon=1e15))
     both, ends = rows.drop_nulls(), {"x": (0, 9), "y": (0, 9)}
     out = frame.agg(
@@ -113,14 +132,20 @@ def test_a_row_counts_where_both_columns_have_a_value():
 def test_totals_are_shared_where_no_value_can_be_missing():
     rows = pl.DataFrame({"u": [1, 2], "x": [1.0, 2.0], "y": [1.0, 2.0]})
     frame = dp.protect(rows, unit="u").drop_nulls("x", "y")
-    query = frame.agg(max_rows=1, r=dp.corr("x", "y", BOTH), c=dp.cov("x", "y", BOTH), v=dp.var("x", (0, 100)))
+    query = frame.agg(
+        max_rows=1, r=dp.corr("x", "y", BOTH), c=dp.cov("x", "y", BOTH), v=dp.var("x", (0, 100))
+    )
     assert len(query._question.allotments) == 6
 
 
 def test_nothing_counted_is_a_number_inside_the_bounds():
-    rows = pl.DataFrame({"u": [1], "x": [None], "y": [None], "w": [None]}, dict.fromkeys("uxyw", pl.Float64))
+    rows = pl.DataFrame(
+        {"u": [1], "x": [None], "y": [None], "w": [None]}, dict.fromkeys("uxyw", pl.Float64)
+    )
     frame = dp.protect(rows, unit="u", budget=dp.Budget(epsilon=1e15))
-    out = frame.agg(max_rows=1, **{name: QUESTIONS[name][0] for name in ("cov", "corr", "weighted")})
+    out = frame.agg(
+        max_rows=1, **{name: QUESTIONS[name][0] for name in ("cov", "corr", "weighted")}
+    )
     row = out.release(epsilon=CERTAIN).table.row(0)
     assert row[:2] == pytest.approx((0, 0), abs=1e-3)
     assert 0 <= row[2] <= 100  # a quotient of noises
@@ -152,13 +177,17 @@ def test_errors_before_a_release_hold(name):
     aggregate, true = QUESTIONS[name]
     query = grouped(GROUPS, a=aggregate)
     stated = query.accuracy(epsilon=3, assume_rows=len(X))["error"].item()
-    assert not missed_too_often(np.abs(query.release(epsilon=3).table["a"].to_numpy() - true) <= stated + 1e-4)
+    assert not missed_too_often(
+        np.abs(query.release(epsilon=3).table["a"].to_numpy() - true) <= stated + 1e-4
+    )
 
 
 def test_intervals_of_a_higher_price_are_caught():
     """The negative control: noise ten times as large as stated misses too often."""
     for aggregate, true in QUESTIONS.values():
-        wide, narrow = (grouped(GROUPS, a=aggregate).release(epsilon=epsilon).accuracy() for epsilon in (3, 30))
+        wide, narrow = (
+            grouped(GROUPS, a=aggregate).release(epsilon=epsilon).accuracy() for epsilon in (3, 30)
+        )
         half = float((narrow["upper"] - narrow["lower"]).mean()) / 2
         assert missed_too_often(np.abs(wide["value"].to_numpy() - true) <= half)
 
@@ -167,7 +196,10 @@ def test_intervals_of_a_higher_price_are_caught():
 
 
 def test_what_cannot_be_is_refused_with_the_line_to_type():
-    frame = dp.protect(pl.DataFrame({"u": [1], "x": [1.0], "y": [1.0]}).with_columns(day=pl.date(2020, 1, 1)), unit="u")
+    frame = dp.protect(
+        pl.DataFrame({"u": [1], "x": [1.0], "y": [1.0]}).with_columns(day=pl.date(2020, 1, 1)),
+        unit="u",
+    )
     refused = {
         (InvalidArgument, "dp.var"): lambda: dp.cov("x", "x", BOTH),
         (InvalidArgument, "ddof= is 0 or 1"): lambda: dp.cov("x", "y", BOTH, ddof=2),
@@ -194,11 +226,17 @@ def test_what_cannot_be_is_refused_with_the_line_to_type():
 
 
 @pytest.mark.parametrize(("singular", "narrow"), [(0.0, True), (0.03, True), (0.06, False)])
-def test_draws_without_a_variance_widen_a_correlation_and_hide_it_where_they_are_many(monkeypatch, singular, narrow):
-    """Of 4,000 draws without noise, some have a variance below 0; at 5% more than a part of 0.05 leaves nothing."""
+def test_draws_without_a_variance_widen_a_correlation_and_hide_it_where_they_are_many(
+    monkeypatch, singular, narrow
+):
+    """Of 4,000 draws without noise, some have a variance below 0;
+    at 5% more than a part of 0.05 leaves nothing.
+    """
     draw = np.random.default_rng(12)
     x = draw.uniform(-1, 1, 500)
-    rows = pl.DataFrame({"u": np.arange(500), "x": x, "y": np.clip(0.6 * x + draw.normal(0, 0.3, 500), -1, 1)})
+    rows = pl.DataFrame(
+        {"u": np.arange(500), "x": x, "y": np.clip(0.6 * x + draw.normal(0, 0.3, 500), -1, 1)}
+    )
     with pytest.warns(dp.errors.DpFrameWarning):
         frame = dp.protect(rows, unit="u", budget=dp.Budget(epsilon=1e9))
     out = frame.agg(r=dp.corr("x", "y", bounds={"x": (-1, 1), "y": (-1, 1)}), max_rows=1)

@@ -1,4 +1,6 @@
-"""Intervals for the population: the second moments they need, what one unit moves these by, and their coverage."""
+"""Intervals for the population: the second moments they need, what one unit
+moves these by, and their coverage.
+"""
 
 import inspect
 import itertools
@@ -75,7 +77,10 @@ def _exceeds(change, bound):
     squares = sum((x * x for x in sizes), Fraction(0))
     nonzero = sum(x != 0 for x in sizes)
     return (
-        nonzero > bound.l0 or sum(sizes) > bound.exact_l1 or squares > bound.l2_squared or max(sizes) > bound.exact_linf
+        nonzero > bound.l0
+        or sum(sizes) > bound.exact_l1
+        or squares > bound.l2_squared
+        or max(sizes) > bound.exact_linf
     )
 
 
@@ -83,20 +88,31 @@ def _exceeds(change, bound):
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("limits", LIMITS, ids=str)
 def test_no_second_moment_moves_by_more_than_is_claimed(relation, limits):
-    """Totals add up over units: a neighbour's change is the part of one unit, or the difference of two units' parts."""
-    query = _population(_frame(relation).group_by("g", keys=list("abcdef"), **limits).agg(**AGGREGATES))
+    """Totals add up over units: a neighbour's change is the part of one unit, or the
+    difference of two units' parts.
+    """
+    query = _population(
+        _frame(relation).group_by("g", keys=list("abcdef"), **limits).agg(**AGGREGATES)
+    )
     allotments = {name: p.total for p in query._question.read for name in p.names}
     names = [name for name, total in allotments.items() if total.moment is not None]
     claims = {name: allotments[name].sensitivity.scaled(allotments[name].unit) for name in names}
     parts = _vectors(query, names)
     reached = dict.fromkeys(names, Fraction(0))
-    pairs = itertools.combinations(parts, 2) if relation == "replace" else (([[0, 0]] * len(names), p) for p in parts)
+    pairs = (
+        itertools.combinations(parts, 2)
+        if relation == "replace"
+        else (([[0, 0]] * len(names), p) for p in parts)
+    )
     for one, other in pairs:
         for name, before, after in zip(names, one, other, strict=True):
             change = [y - x for x, y in zip(before, after, strict=True)]
             assert not _exceeds(change, claims[name]), (name, change, claims[name])
             reached[name] = max(reached[name], abs(change[0]))
-    assert {name for name, most in reached.items() if most >= claims[name].exact_linf / 4} >= {"m.square", "t.square"}
+    assert {name for name, most in reached.items() if most >= claims[name].exact_linf / 4} >= {
+        "m.square",
+        "t.square",
+    }
 
 
 def test_a_claim_that_is_too_small_is_noticed():
@@ -108,13 +124,19 @@ def test_a_claim_that_is_too_small_is_noticed():
 
 
 def _moments(table, limits, **aggregates):
-    query = _population(dp.protect(table, unit="u", budget=dp.Budget(epsilon=1.0)).agg(**aggregates, **limits))
+    query = _population(
+        dp.protect(table, unit="u", budget=dp.Budget(epsilon=1.0)).agg(**aggregates, **limits)
+    )
     return query, query.exact_totals(table)
 
 
 def test_second_moments_are_those_of_people():
-    """Four people with 1, 2, 3 and 2 rows, limit 3: A - 2dB + d²C from the totals is Σ (S - d·N)² by hand."""
-    table = pl.DataFrame({"u": [1, 2, 2, 3, 3, 3, 4, 4], "x": [1.0, 2.0, 4.0, 0.0, 5.0, 10.0, 3.0, 9.5]})
+    """Four people with 1, 2, 3 and 2 rows, limit 3:
+    A - 2dB + d²C from the totals is Σ (S - d·N)² by hand.
+    """
+    table = pl.DataFrame(
+        {"u": [1, 2, 2, 3, 3, 3, 4, 4], "x": [1.0, 2.0, 4.0, 0.0, 5.0, 10.0, 3.0, 9.5]}
+    )
     query, totals = _moments(table, {"max_rows": 3}, m=dp.mean("x", bounds=(0, 10)))
     moments = {m.moment.product: m for output in query._question.outputs for _, m in output.moments}
     n = table.group_by("u").agg(s=(pl.col("x") - 5).sum(), n=pl.len()).sort("u")
@@ -162,7 +184,9 @@ def test_a_column_without_missing_values_has_whole_people():
 
 
 def test_the_price_is_the_same_and_noise_is_more():
-    frame = dp.protect(pl.DataFrame({"u": [1, 2], "x": [1.0, 2.0]}), unit="u", budget=dp.Budget(epsilon=3.0))
+    frame = dp.protect(
+        pl.DataFrame({"u": [1, 2], "x": [1.0, 2.0]}), unit="u", budget=dp.Budget(epsilon=3.0)
+    )
     query = frame.agg(y=dp.mean("x", bounds=(0, 1)), max_rows=5)
     out, plain = query.release(epsilon=1.0, covers="population"), query.release(epsilon=1.0)
     assert out.cost == plain.cost
@@ -171,13 +195,19 @@ def test_the_price_is_the_same_and_noise_is_more():
 
 BOTH = {"x": (0, 1), "y": (0, 4)}
 LISTED = statistics("x", "y", ("g", ["a"]), (0, 1), (0, 4))
-STATISTICS = {name: made.aggregate() for name, made in LISTED.items()} | {"missing values": Missing(Fraction(1), "x")}
+STATISTICS = {name: made.aggregate() for name, made in LISTED.items()} | {
+    "missing values": Missing(Fraction(1), "x")
+}
 PICKS = {"first", "last"}  # of per_unit alone
 
 
 def test_the_list_has_every_statistic():
     names = {name for name in dp.__all__ if inspect.isfunction(getattr(dp, name))}
-    makers = {name for name in names if "Aggregate" in str(inspect.signature(getattr(dp, name)).return_annotation)}
+    makers = {
+        name
+        for name in names
+        if "Aggregate" in str(inspect.signature(getattr(dp, name)).return_annotation)
+    }
     assert makers - PICKS == {made.verb for made in LISTED.values()}
 
 
@@ -225,8 +255,18 @@ def test_matrices_and_regressions_have_the_intervals_that_they_have():
     ("query", "words"),
     [
         (lambda f: f.count(limits=dp.Auto()), "dp.Auto"),
-        (lambda f: f.crosstab("g", "b", keys={"g": ["a"]}, margins=True, max_groups=1, max_rows=1), "margins="),
-        (lambda f: f.crosstab("g", "b", keys={"g": ["a"]}, normalize=True, max_groups=1, max_rows=1), "normalize"),
+        (
+            lambda f: f.crosstab(
+                "g", "b", keys={"g": ["a"]}, margins=True, max_groups=1, max_rows=1
+            ),
+            "margins=",
+        ),
+        (
+            lambda f: f.crosstab(
+                "g", "b", keys={"g": ["a"]}, normalize=True, max_groups=1, max_rows=1
+            ),
+            "normalize",
+        ),
         (lambda f: f.group_by("g", other="rest", max_groups=1, max_rows=1).count(), "other="),
     ],
 )
@@ -242,7 +282,11 @@ def test_rows_of_nobody_in_particular_are_no_sample_of_people():
 
 @pytest.mark.parametrize("bounds", [(-1e269, 1e269), (0, 1e-200)])
 def test_squares_beyond_floats_are_refused_before_anything_is_paid(bounds):
-    for aggregate in (dp.sum("x", bounds=bounds), dp.mean("x", bounds=bounds), dp.sum("x", unit_bounds=bounds)):
+    for aggregate in (
+        dp.sum("x", bounds=bounds),
+        dp.mean("x", bounds=bounds),
+        dp.sum("x", unit_bounds=bounds),
+    ):
         frame = _frame()
         with pytest.raises(InvalidBounds, match="within floats"):
             frame.agg(y=aggregate, max_rows=2).release(epsilon=0.5, covers="population")
@@ -268,15 +312,20 @@ def _people(draw):
     """150 people with one to four rows; rows of a person are alike."""
     rows = draw.integers(1, 5, 150)
     own = draw.normal(5, 2, 150)
-    return pl.DataFrame({"u": np.repeat(np.arange(150), rows), "x": np.clip(np.repeat(own, rows), 0, 10)})
+    return pl.DataFrame(
+        {"u": np.repeat(np.arange(150), rows), "x": np.clip(np.repeat(own, rows), 0, 10)}
+    )
 
 
 @pytest.mark.one_in(2)
-@pytest.mark.parametrize("options", [{}, {"delta": 1e-5, "noise": "gaussian"}], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize(
+    "options", [{}, {"delta": 1e-5, "noise": "gaussian"}], ids=["laplace", "gaussian"]
+)
 def test_intervals_hold_the_number_of_the_population(options):
     """At a chance of 0.95 each, fewer than 46 of 60 hold it with probability below 1e-6.
 
-    Of intervals for the noise alone, the negative control, 26 or fewer do on average, with a standard deviation of 2.
+    Of intervals for the noise alone, the negative control, 26 or fewer do on average, with a
+    standard deviation of 2.
     """
     mean = dp.mean("x", bounds=(0, 10))
     held = _held(mean, 5.0, _people, {"max_rows": 4}, 60, 8.0, covers="population", **options)
@@ -286,7 +335,9 @@ def test_intervals_hold_the_number_of_the_population(options):
 
 @pytest.mark.long
 def test_counts_and_sums_are_about_people_drawn_at_random():
-    """The number of people is random too: 150 on average, with 2.5 rows each. The chance of failure is below 1e-6."""
+    """The number of people is random too: 150 on average, with 2.5 rows each.
+    The chance of failure is below 1e-6.
+    """
 
     def drawn(draw):
         number = draw.poisson(150)
@@ -294,6 +345,9 @@ def test_counts_and_sums_are_about_people_drawn_at_random():
         return pl.DataFrame({"u": np.repeat(np.arange(number), rows), "x": np.ones(rows.sum())})
 
     assert _held(dp.count(), 375, drawn, {"max_rows": 4}, 60, 4.0, covers="population") >= 46
-    assert _held(dp.sum("x", bounds=(0, 1)), 375, drawn, {"max_rows": 4}, 60, 4.0, covers="population") >= 46
+    assert (
+        _held(dp.sum("x", bounds=(0, 1)), 375, drawn, {"max_rows": 4}, 60, 4.0, covers="population")
+        >= 46
+    )
     assert _held(dp.count_units(), 150, drawn, {}, 60, 4.0, covers="population") >= 46
     assert _held(dp.count(), 375, drawn, {"max_rows": 4}, 60, 4.0) < 46

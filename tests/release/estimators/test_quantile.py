@@ -1,4 +1,6 @@
-"""Quantiles, extremes and distinct values: what they are, what they cost, and what one unit can move."""
+"""Quantiles, extremes and distinct values: what they are, what they
+cost, and what one unit can move.
+"""
 
 import itertools
 from fractions import Fraction
@@ -21,7 +23,9 @@ CERTAIN = 1e9
 
 
 def protect(rows, **options):
-    return dp.protect(pl.DataFrame(rows), unit="id", budget=dp.Budget(epsilon=1e12, delta=0.5), **options)
+    return dp.protect(
+        pl.DataFrame(rows), unit="id", budget=dp.Budget(epsilon=1e12, delta=0.5), **options
+    )
 
 
 @pytest.fixture
@@ -49,7 +53,9 @@ def test_quantiles_are_those_of_polars_up_to_the_grid_of_candidates(frame, q):
 
 
 def test_extremes_are_near_the_ends(frame):
-    out = frame.agg(low=dp.min("n", (-100, 100)), high=dp.max("n", (-100, 100)), max_rows=50).release(epsilon=CERTAIN)
+    out = frame.agg(
+        low=dp.min("n", (-100, 100)), high=dp.max("n", (-100, 100)), max_rows=50
+    ).release(epsilon=CERTAIN)
     assert out.table.row(0) == (0, 49)
     near = [frame.max("n", (-1000, 1000), max_rows=10).release(epsilon=5).value for _ in range(40)]
     assert 30 < np.median(near) < 60  # one in five is far above, wherever up to 1000
@@ -71,7 +77,14 @@ def test_a_grouped_median_costs_l1_not_groups_times_rows(frame):
 @pytest.mark.parametrize(
     "rank",
     [
-        *(Fraction(0), Fraction(1), Fraction(1, 2), Fraction(1, 4), Fraction(9, 10), Fraction(1, 3)),
+        *(
+            Fraction(0),
+            Fraction(1),
+            Fraction(1, 2),
+            Fraction(1, 4),
+            Fraction(9, 10),
+            Fraction(1, 3),
+        ),
         *(Fraction(1, 10**6), Fraction(999_999, 10**6)),
     ],
 )
@@ -84,8 +97,12 @@ def test_one_row_moves_a_score_by_no_more_than_claimed_and_by_that_much(rank):
         for place in range(4):
             more = list(counts)
             more[place] += 1
-            seen = max(seen, int(np.abs(rank_scores(measure, np.array([more]), Fraction(1, 3)) - base).max()))
-    public = 0 if rank in (0, 1) else 1 - reach_change(rank) + rank.denominator  # what public rows add, at most
+            seen = max(
+                seen,
+                int(np.abs(rank_scores(measure, np.array([more]), Fraction(1, 3)) - base).max()),
+            )
+    # what public rows add, at most
+    public = 0 if rank in (0, 1) else 1 - reach_change(rank) + rank.denominator
     assert change - public <= seen <= change
     assert rank != Fraction(1, 2) or seen == change
 
@@ -101,10 +118,14 @@ def test_a_rank_near_an_end_is_not_the_extreme():
     """Ten of 40,000 values on either side are a part of 0.00025."""
     rows = {"id": range(40_000), "x": [0.0] * 10 + [500.0] * 39_980 + [1000.0] * 10}
     query = protect(rows).quantile("x", [0.0002, 0.0003, 0.9997, 0.9998], (0, 1023), max_rows=1)
-    assert query.release(epsilon=CERTAIN).table.row(0) == pytest.approx((0.0, 500.0, 500.0, 1000.0), abs=0.5)
+    assert query.release(epsilon=CERTAIN).table.row(0) == pytest.approx(
+        (0.0, 500.0, 500.0, 1000.0), abs=0.5
+    )
 
 
-@pytest.mark.parametrize(("q", "said"), [(1e-7, "min("), (1 - 1e-9, "max("), (np.float32(1e-8), "min(")])
+@pytest.mark.parametrize(
+    ("q", "said"), [(1e-7, "min("), (1 - 1e-9, "max("), (np.float32(1e-8), "min(")]
+)
 def test_a_rank_that_would_be_an_extreme_says_which_to_type(frame, q, said):
     with pytest.raises(errors.InvalidArgument, match="six decimals") as caught:
         frame.quantile("x", q, (0, 1), max_rows=1)
@@ -114,7 +135,9 @@ def test_a_rank_that_would_be_an_extreme_says_which_to_type(frame, q, said):
 @pytest.mark.long
 @pytest.mark.parametrize("q", [0.1, 0.5, 0.9])
 def test_a_group_with_hardly_a_row_has_a_quantile_near_that_part_of_its_bounds(q):
-    """Without public rows it is anywhere: standard deviation 289 from 500. False alarms: below 1e-6."""
+    """Without public rows it is anywhere: standard deviation 289 from 500.
+    False alarms: below 1e-6.
+    """
     frame = protect({"id": [1], "g": [0], "x": [0.0]})
     grouped = frame.group_by("g", keys=list(range(2000)), max_groups=1, max_rows_per_group=1)
     got = grouped.quantile("x", q, (0, 1000)).release(epsilon=1).table["x"].to_numpy()
@@ -124,10 +147,13 @@ def test_a_group_with_hardly_a_row_has_a_quantile_near_that_part_of_its_bounds(q
     assert abs(got.mean() - np.average(places, weights=gaps)) < 30
     assert np.sqrt(np.mean((got - 1000 * q) ** 2)) < 230
     lowest = protect({"id": [1], "x": [0.0]}).agg(low=dp.min("x", (0, 1000)), max_rows=1)
-    assert np.std([lowest.release(epsilon=1e-3).value for _ in range(200)]) > 230  # an extreme has none
+    # an extreme has none
+    assert np.std([lowest.release(epsilon=1e-3).value for _ in range(200)]) > 230
 
 
-@pytest.mark.parametrize("rank", [Fraction(1, 10), Fraction(1, 2), Fraction(2, 3), Fraction(999, 1000)])
+@pytest.mark.parametrize(
+    "rank", [Fraction(1, 10), Fraction(1, 2), Fraction(2, 3), Fraction(999, 1000)]
+)
 @pytest.mark.parametrize("rate", [Fraction(1, 10**30), Fraction(1, 7), Fraction(10**9)])
 def test_public_rows_score_as_rows_that_are_spread_evenly(rank, rate):
     count = 12
@@ -144,7 +170,9 @@ def test_public_rows_score_as_rows_that_are_spread_evenly(rank, rate):
 
 @pytest.mark.parametrize("rank", [Fraction(1, 10), Fraction(1, 2), Fraction(2, 3)])
 def test_public_rows_are_fewer_by_one_for_each_few_rows_and_none_in_large_groups(rank):
-    """A row, or several at once, changes what they add by no more than a part 1/FADING of its own change."""
+    """A row, or several at once, changes what they add by no more than a
+    part 1/FADING of its own change.
+    """
     scale = Fraction(5)
     rate, many = 1 / (scale * rank_terms(rank)[1]), 12
     sizes = np.arange(0, 2 * PRIOR * fade(rank) * 5, 7)[:, None]
@@ -152,7 +180,9 @@ def test_public_rows_are_fewer_by_one_for_each_few_rows_and_none_in_large_groups
     for step in (1, 3):
         moved = np.abs(public[step:] - public[:-step]).max()
         assert moved <= 7 * step * reach_change(rank)
-        assert moved >= 0.9 * 7 * step * reach_change(rank) * (many - 1) / many * (rank == Fraction(1, 2))
+        assert moved >= 0.9 * 7 * step * reach_change(rank) * (many - 1) / many * (
+            rank == Fraction(1, 2)
+        )
     assert not public[sizes[:, 0] >= PRIOR * fade(rank) * 5].any()
     half = _public(rank, many, rate, np.array([[PRIOR * fade(rank) * 5 // 2]]))
     assert np.abs(2 * half - public[:1]).max() <= 2 * many
@@ -167,7 +197,15 @@ def test_fading_costs_at_most_its_part_of_the_price_and_as_much_as_it_may(rank):
     assert faster == 0 or min(rank, 1 - rank) / faster > alone / FADING
 
 
-RANKS = [Fraction(0), Fraction(1, 10), Fraction(1, 4), Fraction(1, 3), Fraction(1, 2), Fraction(4, 5), Fraction(1)]
+RANKS = [
+    Fraction(0),
+    Fraction(1, 10),
+    Fraction(1, 4),
+    Fraction(1, 3),
+    Fraction(1, 2),
+    Fraction(4, 5),
+    Fraction(1),
+]
 
 
 @pytest.mark.parametrize("fraction", [0, 20])
@@ -185,12 +223,16 @@ def test_the_best_candidates_are_the_quantiles_of_the_rows_and_no_others(rank, f
     assert ((scores == scores.max(axis=1, keepdims=True)) == quantiles).all()
 
 
-@pytest.mark.parametrize("rate", [Fraction(1, 10**30), Fraction(1, 7), Fraction(3), Fraction(10**9)])
+@pytest.mark.parametrize(
+    "rate", [Fraction(1, 10**30), Fraction(1, 7), Fraction(3), Fraction(10**9)]
+)
 @pytest.mark.parametrize("rank", RANKS)
 def test_scores_of_a_table_in_a_mirror_are_the_scores_in_a_mirror(rank, rate):
     measure, mirrored = (type("M", (), {"rank": q, "fraction": 0})() for q in (rank, 1 - rank))
     tables = np.array(list(itertools.product(range(4), repeat=4)))
-    assert (rank_scores(measure, tables, rate) == rank_scores(mirrored, tables[:, ::-1], rate)[:, ::-1]).all()
+    assert (
+        rank_scores(measure, tables, rate) == rank_scores(mirrored, tables[:, ::-1], rate)[:, ::-1]
+    ).all()
     if 0 < rank < 1:
         for place in range(4):
             places = np.full(len(tables), place)
@@ -211,7 +253,12 @@ def test_the_median_of_one_to_five_is_three(unit, bounds):
         m=dp.median("x", bounds=bounds, **own), q=dp.quantile("x", [0.3, 0.7], bounds=bounds)
     )
     found = [query.release(epsilon=3e3).table]
-    found.append(frame.group_by("g", keys=groups, **limits).median("x", bounds).release(epsilon=1e3, ci=0.9).table)
+    found.append(
+        frame.group_by("g", keys=groups, **limits)
+        .median("x", bounds)
+        .release(epsilon=1e3, ci=0.9)
+        .table
+    )
     assert {value for table in found for value in table[table.columns[1]].to_list()} == {3}
     low, high = (min(max(value, bounds[0]), bounds[1]) for value in (2, 4))
     assert set(found[0].select("q_0.3", "q_0.7").rows()) == {(low, high)}
@@ -227,7 +274,10 @@ def test_weighted_ranks_of_one_unit_stay_within_its_limits():
             "x": draw.integers(0, 9, size),
         }
         rows["x"] = [None if v == 8 else int(v) for v in rows["x"]]
-        limits = {"max_groups": int(draw.integers(1, 5)), "max_rows_per_group": int(draw.integers(1, 6))}
+        limits = {
+            "max_groups": int(draw.integers(1, 5)),
+            "max_rows_per_group": int(draw.integers(1, 6)),
+        }
         if trial % 2:
             limits["max_rows"] = int(draw.integers(1, 12))
         tables = [pl.DataFrame(rows), pl.DataFrame(rows).filter(pl.col("id") != 0)]
@@ -257,7 +307,9 @@ def test_distinct_values_are_counted_once_whoever_brings_them():
 def test_candidates_are_public():
     from dpframe.plan import Bounds
 
-    assert Candidates.between(Bounds(0, 10), whole=True) == Candidates(0.0, 10.0, Fraction(1), 11, True)
+    assert Candidates.between(Bounds(0, 10), whole=True) == Candidates(
+        0.0, 10.0, Fraction(1), 11, True
+    )
     assert Candidates.leaves(Bounds(0, 10), whole=False).count == 1024
     assert Candidates.between(Bounds(5, 5), whole=False).count == 1
     fine = Candidates.between(Bounds(0.25, 10), whole=False)
@@ -272,17 +324,24 @@ def test_a_rank_that_is_none_is_refused(frame, q):
 
 
 def test_thresholded_groups_have_medians_too(frame):
-    out = frame.group_by("g", max_groups=2, max_rows=5).agg(m=dp.median("x", (0, 100))).release(epsilon=50, delta=1e-6)
+    out = (
+        frame.group_by("g", max_groups=2, max_rows=5)
+        .agg(m=dp.median("x", (0, 100)))
+        .release(epsilon=50, delta=1e-6)
+    )
     assert out.table["g"].to_list() == ["a", "b"]
     assert out.table["m"].to_list() == pytest.approx([33, 33], abs=8)
 
 
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize(
-    ("neighbors", "q", "keys"), in_turn(["add-remove", "replace"], [0.0, 0.25, 0.5, 1.0], [None, [0], [0, 1]])
+    ("neighbors", "q", "keys"),
+    in_turn(["add-remove", "replace"], [0.0, 0.25, 0.5, 1.0], [None, [0], [0, 1]]),
 )
 def test_a_unit_moves_scores_by_no_more_than_it_pays_for(neighbors, q, keys):
-    """Over all tables of two units with one row each: 2 · rate · (change of a group's scores), summed, is at most ε."""
+    """Over all tables of two units with one row each:
+    2 · rate · (change of a group's scores), summed, is at most ε.
+    """
     worst = 0.0
     places = [(g, x) for g in (0, 1) for x in range(4)]
 
@@ -299,10 +358,16 @@ def test_a_unit_moves_scores_by_no_more_than_it_pays_for(neighbors, q, keys):
         (counts,) = engine.totals(query._question, 1).values
         return rank_scores(drawn.allotment.total, np.asarray(counts), rate), rate
 
-    found = {rows: scores(rows) for size in (1, 2) for rows in itertools.product(places, repeat=size)}
+    found = {
+        rows: scores(rows) for size in (1, 2) for rows in itertools.product(places, repeat=size)
+    }
     for rows, (mine, rate) in found.items():
         if neighbors == "replace":
-            others = [(rows[0], other) for other in places] if len(rows) == 2 else [(other,) for other in places]
+            others = (
+                [(rows[0], other) for other in places]
+                if len(rows) == 2
+                else [(other,) for other in places]
+            )
         else:
             others = [rows[:1]]
         for other in others:

@@ -1,4 +1,6 @@
-"""Intervals of quantiles that are paid for: they hold whatever the values are, and cost what is said."""
+"""Intervals of quantiles that are paid for: they hold whatever the
+values are, and cost what is said.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +37,18 @@ SHAPES = {
 
 
 def protect(rows, budget=None):
-    return dp.protect(pl.DataFrame(rows), unit="id", budget=budget or dp.Budget(epsilon=1e9, delta=0.5))
+    return dp.protect(
+        pl.DataFrame(rows), unit="id", budget=budget or dp.Budget(epsilon=1e9, delta=0.5)
+    )
 
 
 def many(x):
     """The same values in each of many groups."""
-    rows = {"id": range(GROUPS * ROWS), "g": np.repeat(np.arange(GROUPS), ROWS), "x": np.tile(x, GROUPS)}
+    rows = {
+        "id": range(GROUPS * ROWS),
+        "g": np.repeat(np.arange(GROUPS), ROWS),
+        "x": np.tile(x, GROUPS),
+    }
     return protect(rows).group_by("g", keys=list(range(GROUPS)), max_groups=1, max_rows_per_group=1)
 
 
@@ -66,19 +74,30 @@ def test_intervals_hold_whatever_the_values_are(shape, q, epsilon):
 
 
 def test_what_is_expected_of_even_values_does_not_hold_in_a_gap():
-    """The negative control: the interval that is not paid for. And the one that is paid for is nearly tight there."""
+    """The negative control: the interval that is not paid for.
+    And the one that is paid for is nearly tight there.
+    """
     asked, x = many(SHAPES["cliff"]).quantile("x", 0.5, (0, 100)), SHAPES["cliff"]
     likely = asked.release(epsilon=2).accuracy(alpha=0.1, assume_rows=ROWS)
     assert missed(likely.rename({"lower": "x_low", "upper": "x_high"}), x, 0.5) > 0.5
-    assert missed(asked.release(epsilon=2, ci=0.9).table, x, 0.5) > 0.015  # 0.055; below with probability 1e-9
+    # 0.055; below with probability 1e-9
+    assert missed(asked.release(epsilon=2, ci=0.9).table, x, 0.5) > 0.015
 
 
 @pytest.mark.parametrize("rule", ["linear", "nearest", "higher", "lower"])
 def test_they_hold_for_the_rules_that_read_between_two_rows(rule):
-    """With 11 rows pandas' first quartile is at the place 3.5, and here there is nothing. False alarms: below 1e-6."""
+    """With 11 rows pandas' first quartile is at the place 3.5, and here there is nothing.
+    False alarms: below 1e-6.
+    """
     x = np.array([0.0] * 3 + [100.0] * 8)
-    rows = {"id": range(11 * GROUPS), "g": np.repeat(np.arange(GROUPS), 11), "x": np.tile(x, GROUPS)}
-    grouped = protect(rows).group_by("g", keys=list(range(GROUPS)), max_groups=1, max_rows_per_group=1)
+    rows = {
+        "id": range(11 * GROUPS),
+        "g": np.repeat(np.arange(GROUPS), 11),
+        "x": np.tile(x, GROUPS),
+    }
+    grouped = protect(rows).group_by(
+        "g", keys=list(range(GROUPS)), max_groups=1, max_rows_per_group=1
+    )
     true = np.quantile(x, 0.25, method=rule)
     for epsilon in (2, 40):
         table = grouped.quantile("x", 0.25, (0, 100)).release(epsilon=epsilon, ci=0.9).table
@@ -87,7 +106,10 @@ def test_they_hold_for_the_rules_that_read_between_two_rows(rule):
 
 
 def test_they_are_narrow_where_values_are_many():
-    found = {name: many(x).median("x", (0, 100)).release(epsilon=20, ci=0.95).table for name, x in SHAPES.items()}
+    found = {
+        name: many(x).median("x", (0, 100)).release(epsilon=20, ci=0.95).table
+        for name, x in SHAPES.items()
+    }
     wide = {name: (table["x_high"] - table["x_low"]).median() for name, table in found.items()}
     assert wide["one"] < 0.2
     assert wide["atoms"] < 0.2
@@ -111,7 +133,9 @@ def held(rank, counts, needed=3):
     return reach_scores(measure, place_counts(np.tile(counts, (len(counts), 1))), places, needed)
 
 
-@pytest.mark.parametrize("rank", [Fraction(1, 2), Fraction(1, 4), Fraction(9, 10), Fraction(1, 10**6)])
+@pytest.mark.parametrize(
+    "rank", [Fraction(1, 2), Fraction(1, 4), Fraction(9, 10), Fraction(1, 10**6)]
+)
 def test_one_row_moves_a_score_by_no_more_than_claimed_and_by_that_much(rank):
     change = reach_change(rank)
     seen = 0
@@ -148,7 +172,9 @@ def test_scores_do_not_wrap_however_many_rows():
 
 @pytest.mark.parametrize("rank", [Fraction(1, 2), Fraction(333, 1000), Fraction(999_999, 10**6)])
 def test_a_row_moves_a_score_by_no_more_among_very_many(rank):
-    """A billion rows of a group and more, with their fraction bits: the scores are beyond 64 bits."""
+    """A billion rows of a group and more, with their fraction bits:
+    the scores are beyond 64 bits.
+    """
     measure = type("M", (), {"rank": rank, "fraction": 20})()
     change, whole = rank_terms(rank)
     for size in (2**59 // whole, 2**60 // whole, 2**62 // whole):
@@ -159,7 +185,10 @@ def test_a_row_moves_a_score_by_no_more_among_very_many(rank):
                 np.abs(one - other).max()
                 for one, other in (
                     [rank_scores(measure, rows, Fraction(1, 10**9)) for rows in (base, more)],
-                    [reach_scores(measure, place_counts(rows), np.array([1]), 1000) for rows in (base, more)],
+                    [
+                        reach_scores(measure, place_counts(rows), np.array([1]), 1000)
+                        for rows in (base, more)
+                    ],
                 )
             )
             assert choice <= change * 2**20
@@ -176,11 +205,14 @@ def test_distances_go_from_none_to_all_and_hardly_leave_any_out(count):
 
 
 def test_the_margin_is_that_of_the_worst_scores():
-    """All but one too short, each by the margin: by chance one of them is taken a little less often than alpha."""
+    """All but one too short, each by the margin: by chance one of them is taken
+    a little less often than alpha.
+    """
     for number, alpha in ((2, 0.05), (23, 0.05), (23, 0.3)):
         p = math.exp(-margin(number, alpha))
         u = (np.arange(200_000) + 0.5) / 200_000
-        wrong = 1 - np.mean((1 - p * u) ** (number - 1))  # see `choice_chances`: of the best, with no gap
+        # see `choice_chances`: of the best, with no gap
+        wrong = 1 - np.mean((1 - p * u) ** (number - 1))
         assert 0.8 * alpha < wrong <= alpha * (1 + 1e-9)
 
 
@@ -202,7 +234,11 @@ def test_a_value_is_between_the_ends_of_the_candidate_it_is_read_as(low, high, w
     between = Candidates.between(Bounds(low, high), whole=whole)
     draw = np.random.default_rng(1)
     x = np.concatenate(
-        [draw.uniform(low, high, 2000), [low, high], low + (np.arange(1023) + 0.5) * (high - low) / 1023]
+        [
+            draw.uniform(low, high, 2000),
+            [low, high],
+            low + (np.arange(1023) + 0.5) * (high - low) / 1023,
+        ]
     )
     x = np.clip(np.rint(x) if whole else x, low, high)
     place = np.array([between.nearest(value) for value in x.tolist()])
@@ -222,7 +258,11 @@ def test_whole_numbers_are_between_whole_ends_that_may_be_them():
 # What it costs
 
 
-PANEL = {"id": [i // 4 for i in range(400)], "g": ["a", "b"] * 200, "x": [float(i % 50) for i in range(400)]}
+PANEL = {
+    "id": [i // 4 for i in range(400)],
+    "g": ["a", "b"] * 200,
+    "x": [float(i % 50) for i in range(400)],
+}
 
 
 def asked(budget=None, **options):
@@ -237,7 +277,9 @@ def test_a_quantile_pays_for_its_interval_and_nothing_else_does():
     with pytest.raises(BudgetExceeded):
         query.release(epsilon=1.01, ci=0.95)
     plain, sure = (query.accuracy(epsilon=1.0, assume_rows=200, ci=ci) for ci in (None, 0.95))
-    assert sure["scale"].to_list() == [s * k for s, k in zip(plain["scale"], (1, 2, 1), strict=True)]
+    assert sure["scale"].to_list() == [
+        s * k for s, k in zip(plain["scale"], (1, 2, 1), strict=True)
+    ]
     out = query.release(epsilon=1.0, ci=0.95)
     assert out.cost.epsilon == 1.0
     assert budget.remaining.epsilon == 0.0
@@ -248,7 +290,9 @@ def test_a_quantile_pays_for_its_interval_and_nothing_else_does():
 
 
 def test_both_choices_together_cost_the_part_of_the_price():
-    """Scores of both move by at most `rank_terms` for each row: 2 · rate · change · l1, twice, is ε."""
+    """Scores of both move by at most `rank_terms` for each row:
+    2 · rate · change · l1, twice, is ε.
+    """
     query = asked().median("x", (0, 50))
     out = query.release(epsilon=1.0, ci=0.95)
     (drawn,) = out._numbers.noise.noises
@@ -274,7 +318,9 @@ def test_a_batch_has_intervals_too(accountant):
         pytest.importorskip("dp_accounting")
     budget = dp.Budget(epsilon=2.0, delta=1e-6, accountant=accountant)
     frame = asked(budget)
-    batch = budget.plan([frame.median("x", (0, 50)), frame.count()], epsilon=1.0, delta=1e-6, ci=0.9)
+    batch = budget.plan(
+        [frame.median("x", (0, 50)), frame.count()], epsilon=1.0, delta=1e-6, ci=0.9
+    )
     median, count = batch.release()
     assert median.table.columns == ["g", "x", "x_low", "x_high"]
     assert count.table.columns[1:] == ["count", "count_low", "count_high"]
@@ -336,7 +382,9 @@ def test_times_and_whole_numbers_keep_their_type():
     rows["day"] = pd.to_datetime(rows["day"])
     frame = dp.protect(rows, unit="id", budget=dp.Budget(epsilon=99))
     bounds = (dt.datetime(2020, 1, 1), dt.datetime(2020, 12, 31))
-    out = frame.bound(max_rows=1).agg(day=dp.median("day", bounds), k=dp.quantile("k", 0.25, (0, 8)))
+    out = frame.bound(max_rows=1).agg(
+        day=dp.median("day", bounds), k=dp.quantile("k", 0.25, (0, 8))
+    )
     table = out.release(epsilon=20, ci=0.95).table
     assert str(table["day_low"].dtype) == str(table["day"].dtype)
     assert table["k_low"].dtype == table["k_high"].dtype == "int64"
@@ -353,7 +401,9 @@ def test_keys_found_in_the_data_and_chosen_bounds_have_intervals_too():
 
 
 def test_a_group_without_rows_and_one_value_between_bounds():
-    out = asked(keys=["a", "z"]).agg(m=dp.median("x", (0, 50))).release(epsilon=20, ci=1 - 1e-9).table
+    out = (
+        asked(keys=["a", "z"]).agg(m=dp.median("x", (0, 50))).release(epsilon=20, ci=1 - 1e-9).table
+    )
     assert out.filter(pl.col("g") == "z").select("m_low", "m_high").row(0) == (0.0, 50.0)
     same = asked().agg(m=dp.median("x", (7, 7))).release(epsilon=1, ci=0.95).table
     assert same["m_low"].to_list() == same["m_high"].to_list() == [7.0, 7.0]

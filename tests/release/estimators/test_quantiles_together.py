@@ -1,4 +1,6 @@
-"""Several quantiles and distribution functions from one tree: values, errors, intervals, names and refusals."""
+"""Several quantiles and distribution functions from one tree:
+values, errors, intervals, names and refusals.
+"""
 
 import datetime as dt
 import itertools
@@ -16,7 +18,9 @@ DAY = dt.date(2024, 1, 1)
 
 
 def protect(rows, **options):
-    return dp.protect(pl.DataFrame(rows), unit="id", budget=dp.Budget(epsilon=1e12, delta=0.5), **options)
+    return dp.protect(
+        pl.DataFrame(rows), unit="id", budget=dp.Budget(epsilon=1e12, delta=0.5), **options
+    )
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +40,9 @@ def frame(table):
     return protect(table)
 
 
-@pytest.mark.parametrize("price", [{"epsilon": CERTAIN}, {"epsilon": CERTAIN, "delta": 1e-6, "noise": "gaussian"}])
+@pytest.mark.parametrize(
+    "price", [{"epsilon": CERTAIN}, {"epsilon": CERTAIN, "delta": 1e-6, "noise": "gaussian"}]
+)
 def test_quantiles_by_group_are_those_of_the_rows(frame, table, price):
     groups = frame.group_by("g", keys=["a", "b", "z"], max_groups=1, max_rows_per_group=1)
     out = groups.agg(
@@ -70,11 +76,15 @@ def test_a_distribution_function_is_that_of_the_rows(frame, table):
     for point in (0, 10, 49):
         assert row[f"n_{point}"] == pytest.approx(np.mean(table["n"] <= point), abs=1e-5)
     for point in points:
-        assert row[f"day_{point}"] == pytest.approx(np.mean([day <= point for day in table["day"]]), abs=1e-5)
+        assert row[f"day_{point}"] == pytest.approx(
+            np.mean([day <= point for day in table["day"]]), abs=1e-5
+        )
 
 
 def test_points_are_measured_where_they_are_asked(table):
-    """Also for whole numbers that are floats, of which no part may be on the wrong side of a point."""
+    """Also for whole numbers that are floats, of which no part may
+    be on the wrong side of a point.
+    """
     held = pl.DataFrame(table).with_columns(n=pl.col("n").cast(pl.Float64))
     query = protect(held).agg(
         c=dp.cdf("n", [10, 20.5, 49], bounds=(0, 49)), d=dp.cdf("n", [0, 30], (0, 49)), max_rows=1
@@ -87,7 +97,9 @@ def test_points_are_measured_where_they_are_asked(table):
     want = [np.sum((n > low) & (n <= high)) for low, high in itertools.pairwise(edges)]
     assert (np.asarray(counts) >> paid.total.fraction).tolist() == [want]
     row = query.release(epsilon=CERTAIN).table.row(0, named=True)
-    assert row == pytest.approx({name: np.mean(n <= float(name.split("_")[1])) for name in row}, abs=1e-6)
+    assert row == pytest.approx(
+        {name: np.mean(n <= float(name.split("_")[1])) for name in row}, abs=1e-6
+    )
     assert row["c_49"] == 1
 
 
@@ -108,9 +120,14 @@ def test_a_group_that_noise_hides_has_the_shares_of_values_that_are_spread_evenl
 def mean_rank_error(values, ranks, releases, mechanism):
     """The mean over releases and ranks of the distance in ranks, on values of a lognormal law."""
     frame = dp.protect(
-        pl.DataFrame({"id": np.arange(len(values)), "x": values}), unit="id", budget=dp.Budget(epsilon=1e6)
+        pl.DataFrame({"id": np.arange(len(values)), "x": values}),
+        unit="id",
+        budget=dp.Budget(epsilon=1e6),
     )
-    query, ordered = frame.quantile("x", ranks, bounds=(0, 200), max_rows=1), np.sort(np.clip(values, 0, 200))
+    query, ordered = (
+        frame.quantile("x", ranks, bounds=(0, 200), max_rows=1),
+        np.sort(np.clip(values, 0, 200)),
+    )
     found = []
     for _ in range(releases):
         out = query.release(epsilon=1.0)
@@ -126,7 +143,9 @@ def mean_rank_error(values, ranks, releases, mechanism):
 @pytest.mark.filterwarnings("ignore:This budget allows")
 @pytest.mark.parametrize(("number", "most"), [(4, 20), (9, 25), (99, 25)])
 def test_ranks_are_as_near_as_promised(number, most):
-    """10,000 lognormal values at ε = 1. Means of ten releases are near 8, with standard deviations below 1."""
+    """10,000 lognormal values at ε = 1.
+    Means of ten releases are near 8, with standard deviations below 1.
+    """
     values = np.random.default_rng(9).lognormal(3.0, 1.0, 10_000)
     ranks = [(i + 1) / (number + 1) for i in range(number)]
     assert mean_rank_error(values, ranks, 10, "laplace_tree") < most
@@ -142,7 +161,10 @@ def test_a_list_of_one_and_the_extremes_are_chosen_as_before(frame):
 
 
 def test_quantiles_and_shares_of_one_column_are_paid_for_once(frame):
-    asked = {"q": dp.quantile("x", NINE, bounds=(0, 200)), "c": dp.cdf("x", [10, 20], bounds=(0, 200))}
+    asked = {
+        "q": dp.quantile("x", NINE, bounds=(0, 200)),
+        "c": dp.cdf("x", [10, 20], bounds=(0, 200)),
+    }
     query = frame.agg(**asked, max_rows=1)
     assert len(query._question.allotments) == 1
     assert query.accuracy(epsilon=1.0)["scale"].unique().to_list() == [1.0]
@@ -159,7 +181,9 @@ def test_the_noise_is_that_of_one_number(table, relation, limits):
 def test_intervals_are_free_and_wider_at_higher_confidence(frame):
     query = frame.quantile("x", NINE, bounds=(0, 200), max_rows=1)
     out = query.release(epsilon=1.0)
-    assert out.noise["scale"].to_list() == query.release(epsilon=1.0, ci=0.95).noise["scale"].to_list()
+    assert (
+        out.noise["scale"].to_list() == query.release(epsilon=1.0, ci=0.95).noise["scale"].to_list()
+    )
     narrow, wide, widest = (out.accuracy(alpha=alpha) for alpha in (0.2, 0.01, 1e-5))
     for one, other in ((narrow, wide), (wide, widest)):
         assert (other["lower"] <= one["lower"]).all()
@@ -173,22 +197,32 @@ def test_intervals_are_free_and_wider_at_higher_confidence(frame):
 def test_the_expected_error_is_known_before(frame):
     query = frame.quantile("x", NINE, bounds=(0, 200), max_rows=1)
     assert query.accuracy(epsilon=1.0)["error"].null_count() == len(NINE)
-    near, far = (query.accuracy(epsilon=1.0, assume_rows=rows)["error"].max() for rows in (100_000, 1000))
+    near, far = (
+        query.accuracy(epsilon=1.0, assume_rows=rows)["error"].max() for rows in (100_000, 1000)
+    )
     assert 0.2 < near < far < 20
     assert query.epsilon_for(error=1.0, assume_rows=4000) > 0.5
 
 
-@pytest.mark.usefixtures("same_noise")  # chosen bounds are good nearly always: at times noise far out is a value
+# chosen bounds are good nearly always: at times noise far out is a value
+@pytest.mark.usefixtures("same_noise")
 def test_found_keys_and_bounds_that_are_chosen(frame):
-    found = frame.group_by("g", max_groups=1, max_rows_per_group=1).quantile("x", NINE, bounds=(0, 200))
-    for price in ({"epsilon": 2.0, "delta": 1e-5}, {"epsilon": 2.0, "delta": 1e-5, "noise": "gaussian"}):
+    found = frame.group_by("g", max_groups=1, max_rows_per_group=1).quantile(
+        "x", NINE, bounds=(0, 200)
+    )
+    for price in (
+        {"epsilon": 2.0, "delta": 1e-5},
+        {"epsilon": 2.0, "delta": 1e-5, "noise": "gaussian"},
+    ):
         assert found.release(**price).table["g"].to_list() == ["a", "b"]
     out = frame.quantile("x", NINE, bounds=dp.Auto(), max_rows=1).release(epsilon=5.0)
     assert 20 < out.table["x_0.5"].item() < 50
 
 
 def test_a_stored_release_has_its_intervals(frame, tmp_path):
-    query = dp.protect(pl.DataFrame({"id": [1, 2], "x": [1.0, 2.0]}), unit="id", budget=dp.Budget(epsilon=2.0))
+    query = dp.protect(
+        pl.DataFrame({"id": [1, 2], "x": [1.0, 2.0]}), unit="id", budget=dp.Budget(epsilon=2.0)
+    )
     asked = query.quantile("x", NINE, bounds=(0, 9), max_rows=1)
     first = asked.release(epsilon=1.0, name="once")
     again = asked.release(epsilon=1.0, name="once")

@@ -32,7 +32,10 @@ def test_no_rows_within_bounds_have_another_ratio(above, under, missing, column)
     low, high = possible(above, under, missing=missing, column=column)
     rng, seen = random.Random(1), []
     for _ in range(2000):
-        rows = [(rng.choice([*above, rng.uniform(*above)]), rng.choice([*under, sum(under) // 2])) for _ in range(3)]
+        rows = [
+            (rng.choice([*above, rng.uniform(*above)]), rng.choice([*under, sum(under) // 2]))
+            for _ in range(3)
+        ]
         rows = rows[: rng.randint(1, 3)]
         over = sum(s for s, _ in rows if not (missing and rng.random() < 0.3))
         whole = sum(t for _, t in rows if not (missing and rng.random() < 0.3))
@@ -53,7 +56,11 @@ def test_missing_values_leave_only_the_sign():
 
 @pytest.mark.parametrize("covers", ["noise", "population"])
 def test_an_interval_without_an_end_is_cut_to_them(covers):
-    out = query((2, 9), (1, 10), missing=False).release(epsilon=0.01, ci=0.95, covers=covers).to_polars()
+    out = (
+        query((2, 9), (1, 10), missing=False)
+        .release(epsilon=0.01, ci=0.95, covers=covers)
+        .to_polars()
+    )
     low, high = out.row(0)[1:3]
     assert -math.inf < min(0.2, out["r"][0]) - 1e-3 <= low
     assert high <= max(9, out["r"][0]) + 1e-3

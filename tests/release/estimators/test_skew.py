@@ -1,7 +1,8 @@
-"""Skewness: the integer of a row, how far one unit moves the sums, what is released, and how far off it may be.
+"""Skewness: the integer of a row, how far one unit moves the sums, what is
+released, and how far off it may be.
 
-Every group has noise of its own, so 2,000 groups are 2,000 releases; a coverage is false where an exact bound says so,
-which for a right one has probability 1e-8.
+Every group has noise of its own, so 2,000 groups are 2,000 releases; a coverage is false where an
+exact bound says so, which for a right one has probability 1e-8.
 """
 
 from __future__ import annotations
@@ -30,13 +31,29 @@ SHAPES = {
     "left": [100.0] * 50 + [70.0] * 20 + [0.0] * 10,
     "same": [30.0] * 60,
 }
-BOUNDS = [(0, 100), (-3, 10), (-1e6, 1e12), (1e-3, 2e-3), (-1e88, 1e88), (0, 1e-88), (3, 3), (1, math.nextafter(1, 2))]
+BOUNDS = [
+    (0, 100),
+    (-3, 10),
+    (-1e6, 1e12),
+    (1e-3, 2e-3),
+    (-1e88, 1e88),
+    (0, 1e-88),
+    (3, 3),
+    (1, math.nextafter(1, 2)),
+]
 
 
 def grouped(values, groups=GROUPS):
     """Skewness by group, each group with the same values, one from each unit."""
-    rows = pl.DataFrame({"g": np.repeat(np.arange(groups), len(values)), "x": np.tile(np.array(values, float), groups)})
-    frame = dp.protect(rows.with_row_index("id"), unit="id", budget=dp.Budget(epsilon=1e12, delta=0.1))
+    rows = pl.DataFrame(
+        {
+            "g": np.repeat(np.arange(groups), len(values)),
+            "x": np.tile(np.array(values, float), groups),
+        }
+    )
+    frame = dp.protect(
+        rows.with_row_index("id"), unit="id", budget=dp.Budget(epsilon=1e12, delta=0.1)
+    )
     limited = frame.group_by("g", keys=list(range(groups)), max_groups=1, max_rows_per_group=1)
     return limited.skew("x", bounds=(0, 100))
 
@@ -63,7 +80,9 @@ def integers(values, bounds):
 
 @pytest.mark.parametrize("bounds", BOUNDS[:6])
 def test_a_rows_integer_is_its_cubed_distance_on_the_grid(bounds):
-    """Within half a step, and what floats round in three products: nine roundings of the largest cube at most."""
+    """Within half a step, and what floats round in three products:
+    nine roundings of the largest cube at most.
+    """
     low, high = (float(end) for end in bounds)
     values = np.linspace(low, high, 2001).clip(low, high).tolist()
     total, numbers = integers(values, bounds)
@@ -73,7 +92,9 @@ def test_a_rows_integer_is_its_cubed_distance_on_the_grid(bounds):
     for value, number in zip(values, numbers, strict=True):
         assert grid.lower <= number <= grid.upper
         off = abs(number * grid.step - (Fraction(value) - middle) ** 3)
-        assert off <= grid.step / 2 + largest * Fraction(9, 2**53) + grid.step * Fraction(1, 2**20) or number in (
+        assert off <= grid.step / 2 + largest * Fraction(9, 2**53) + grid.step * Fraction(
+            1, 2**20
+        ) or number in (
             grid.lower,
             grid.upper,
         )
@@ -93,9 +114,11 @@ def test_what_is_outside_is_at_an_end_and_what_is_missing_adds_nothing(bounds):
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("rows", [1, 2])
 def test_one_unit_moves_the_totals_by_no_more_than_claimed_and_by_that_much(relation, rows):
-    """All pairs of a unit's rows, at the ends, the middle and beyond: the largest change is the claim.
+    """All pairs of a unit's rows, at the ends, the middle and beyond:
+    the largest change is the claim.
 
-    The fraction bits and a step of the grid are all that is between them, so half of the claim would be broken.
+    The fraction bits and a step of the grid are all that is between them, so half of the claim
+    would be broken.
     """
 
     def totals(values):
@@ -103,7 +126,9 @@ def test_one_unit_moves_the_totals_by_no_more_than_claimed_and_by_that_much(rela
         query = dp.protect(frame, unit="u", neighbors=relation).skew("x", (0, 100), max_rows=rows)
         return query, [part[()] for part in answer(query)]
 
-    units = [list(u) for n in range(rows + 2) for u in itertools.product([-1e9, 50.0, 1e9], repeat=n)]
+    units = [
+        list(u) for n in range(rows + 2) for u in itertools.product([-1e9, 50.0, 1e9], repeat=n)
+    ]
     measures = [total for _, total in totals([])[0]._question.outputs[0].totals]
     answers = [totals(values)[1] for values in units]
     others = answers if relation == "replace" else answers[:1]
@@ -115,7 +140,9 @@ def test_one_unit_moves_the_totals_by_no_more_than_claimed_and_by_that_much(rela
 
 
 def test_the_claim_is_the_cube_of_half_the_width():
-    query = dp.protect(pl.DataFrame({"u": [1], "x": [1.0]}), unit="u").skew("x", (-2, 6), max_rows=3)
+    query = dp.protect(pl.DataFrame({"u": [1], "x": [1.0]}), unit="u").skew(
+        "x", (-2, 6), max_rows=3
+    )
     assert {name: total.l1 for name, total in query.sensitivity.items()} == {
         "x.sum": 12, "x.squares": 24, "x.cubes": 192, "x.count": 3,
     }  # fmt: skip
@@ -128,23 +155,40 @@ def test_the_claim_is_the_cube_of_half_the_width():
 def test_without_noise_it_is_the_skewness(name):
     out = grouped(SHAPES[name], groups=3).release(epsilon=CERTAIN).table
     assert out["x"].to_list() == pytest.approx([skewness(SHAPES[name])] * 3, abs=1e-5)
-    assert skewness(SHAPES[name]) == pytest.approx(pl.Series(SHAPES[name]).skew() if name != "same" else 0.0)
+    assert skewness(SHAPES[name]) == pytest.approx(
+        pl.Series(SHAPES[name]).skew() if name != "same" else 0.0
+    )
 
 
 def test_alone_beside_others_of_whole_numbers_and_with_clipped_values():
     x = [1, 0, 0, 0, None, -4, 7]
-    frame = dp.protect(pl.DataFrame({"u": range(7), "x": x}), unit="u", budget=dp.Budget(epsilon=1e15))
+    frame = dp.protect(
+        pl.DataFrame({"u": range(7), "x": x}), unit="u", budget=dp.Budget(epsilon=1e15)
+    )
     expected = skewness([1, 0, 0, 0, 0, 1])
-    assert frame.skew("x", (0, 1), max_rows=1).release(epsilon=CERTAIN).value == pytest.approx(expected, abs=1e-6)
-    query = frame.agg(max_rows=1, k=dp.skew("x", (0, 1)), v=dp.var("x", (0, 1), ddof=0), m=dp.mean("x", (0, 1)))
-    assert len(query._question.allotments) == 4  # the mean and the variance need no total of their own
-    assert query.release(epsilon=CERTAIN).table.row(0) == pytest.approx((expected, 2 / 9, 1 / 3), abs=1e-5)
-    assert frame.clip("x", 0, 1).skew("x", max_rows=1).release(epsilon=CERTAIN).value == pytest.approx(expected)
+    assert frame.skew("x", (0, 1), max_rows=1).release(epsilon=CERTAIN).value == pytest.approx(
+        expected, abs=1e-6
+    )
+    query = frame.agg(
+        max_rows=1, k=dp.skew("x", (0, 1)), v=dp.var("x", (0, 1), ddof=0), m=dp.mean("x", (0, 1))
+    )
+    # the mean and the variance need no total of their own
+    assert len(query._question.allotments) == 4
+    assert query.release(epsilon=CERTAIN).table.row(0) == pytest.approx(
+        (expected, 2 / 9, 1 / 3), abs=1e-5
+    )
+    assert frame.clip("x", 0, 1).skew("x", max_rows=1).release(
+        epsilon=CERTAIN
+    ).value == pytest.approx(expected)
 
 
 def test_nothing_counted_and_nothing_that_differs_is_0():
     rows = pl.DataFrame({"u": [1, 2], "x": [None, None]}, {"u": pl.Int64, "x": pl.Float64})
-    for table in (rows, rows.with_columns(x=pl.lit(3.3)), rows.with_columns(x=3.3 + pl.col("u") * 1e-9)):
+    for table in (
+        rows,
+        rows.with_columns(x=pl.lit(3.3)),
+        rows.with_columns(x=3.3 + pl.col("u") * 1e-9),
+    ):
         frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1e15))
         assert frame.skew("x", (0, 10), max_rows=1).release(epsilon=CERTAIN).value == 0
 
@@ -152,7 +196,8 @@ def test_nothing_counted_and_nothing_that_differs_is_0():
 def test_it_is_never_more_than_the_largest_of_as_many_values():
     out = grouped(SHAPES["same"]).release(epsilon=6).table["x"]
     assert out.abs().max() > 1
-    few = grouped([3.0]).release(epsilon=1).table["x"]  # a count of about 1 has no skewness but by its own noise
+    # a count of about 1 has no skewness but by its own noise
+    few = grouped([3.0]).release(epsilon=1).table["x"]
     assert few.abs().max() < 10
 
 
@@ -168,7 +213,9 @@ def test_intervals_and_errors_hold_as_often_as_stated(name, noise):
     errors = out.accuracy()
     held = (errors["lower"] <= true + 1e-5) & (true - 1e-5 <= errors["upper"])
     assert not missed_too_often(held, 0.05)
-    stated = query.accuracy(epsilon=20, delta=1e-6, noise=noise, assume_rows=len(SHAPES[name]))["error"].item()
+    stated = query.accuracy(epsilon=20, delta=1e-6, noise=noise, assume_rows=len(SHAPES[name]))[
+        "error"
+    ].item()
     assert not missed_too_often((out.table["x"] - true).abs() <= stated + 1e-5, 0.05)
 
 
@@ -197,7 +244,9 @@ def test_bounds_whose_cubes_are_beyond_floats_are_refused_where_it_is_asked(boun
 
 
 def test_bounds_that_are_to_be_chosen_and_times_are_refused():
-    frame = dp.protect(pl.DataFrame({"u": [1], "x": [1.0]}).with_columns(day=pl.date(2020, 1, 1)), unit="u")
+    frame = dp.protect(
+        pl.DataFrame({"u": [1], "x": [1.0]}).with_columns(day=pl.date(2020, 1, 1)), unit="u"
+    )
     with pytest.raises(InvalidBounds, match="Type bounds="):
         frame.skew("x", dp.Auto(), max_rows=1)
     with pytest.raises(WrongType, match="needs numbers"):

@@ -46,9 +46,9 @@ def test_noise_and_thresholds_share_the_delta(epsilon, delta):
     rounds, half = mechanism(plan), Fraction(str(delta)) / 2
     assert plan.cost.exact_epsilon == Fraction(str(epsilon))
     assert plan.cost.exact_delta == Fraction(str(delta))
-    assert Fraction(gaussian_delta(Fraction(str(epsilon)), math.sqrt(ROUNDS) * ONE / rounds.scale)) <= half * (
-        1 + Fraction(1, 10**9)
-    )
+    assert Fraction(
+        gaussian_delta(Fraction(str(epsilon)), math.sqrt(ROUNDS) * ONE / rounds.scale)
+    ) <= half * (1 + Fraction(1, 10**9))
     assert rounds.thresholds == round_thresholds(half, 100, ROUNDS, rounds.scale, ONE)
 
 
@@ -83,7 +83,9 @@ def test_common_keys_are_shown_without_any_limit(kind):
 
 def test_a_budget_in_rho_pays_for_rounds():
     budget = dp.Budget(rho=9, delta=0.1)
-    query = dp.protect(crowd({"rare": 1, "common": 400}), unit="u", budget=budget).group_by("g").keys()
+    query = (
+        dp.protect(crowd({"rare": 1, "common": 400}), unit="u", budget=budget).group_by("g").keys()
+    )
     assert query.release(rho=1, delta=1e-8).table["g"].to_list() == ["common"]
     assert budget.spent.rho == 1
     with pytest.raises(errors.UnsupportedOperation, match="max_groups=3"):
@@ -96,7 +98,9 @@ def test_refusals_come_before_anything_is_charged():
     query = frame.group_by("g").keys()
     with pytest.raises(errors.DeltaRequired, match="delta=1e-6"):
         query.release(epsilon=1)
-    with pytest.raises(errors.UnsupportedOperation, match=r"group_by\('g', max_groups=3\)\.keys\(\)"):
+    with pytest.raises(
+        errors.UnsupportedOperation, match=r"group_by\('g', max_groups=3\)\.keys\(\)"
+    ):
         query.release(epsilon=1, delta=1e-6, noise="laplace")
     with pytest.raises(errors.UnsupportedOperation, match="max_groups=3"):
         budget.plan([query, frame.count_units()], epsilon=1, delta=1e-6)
@@ -118,7 +122,9 @@ def test_typed_limits_have_the_rule_that_they_had():
     with pytest.raises(errors.UnboundedContribution, match="max_groups=3, max_rows_per_group=2"):
         frame.group_by("g", max_rows_per_group=2)
     assert frame.group_by("g").keys()._question.in_rounds
-    assert not dp.protect(crowd({"a": 30}), unit=dp.Rows(1)).group_by("g").keys()._question.in_rounds
+    assert (
+        not dp.protect(crowd({"a": 30}), unit=dp.Rows(1)).group_by("g").keys()._question.in_rounds
+    )
 
 
 def test_an_empty_table_has_no_keys_and_says_so():
@@ -128,10 +134,14 @@ def test_an_empty_table_has_no_keys_and_says_so():
 
 
 @pytest.mark.filterwarnings("ignore::dpframe.errors.DpFrameWarning")
-@pytest.mark.parametrize("statistic", [None, dp.mean("x", (0, 1)), dp.sum("x", (0, 1)), dp.count_units()])
+@pytest.mark.parametrize(
+    "statistic", [None, dp.mean("x", (0, 1)), dp.sum("x", (0, 1)), dp.count_units()]
+)
 def test_a_table_in_which_no_group_was_found_has_all_its_outputs(statistic):
     """With columns of intervals for the noise and for the population, none of which has a row."""
-    frame = dp.protect(crowd({"a": 2}, x=pl.lit(1.0)), unit="u", max_rows=1, budget=dp.Budget(epsilon=9, delta=0.1))
+    frame = dp.protect(
+        crowd({"a": 2}, x=pl.lit(1.0)), unit="u", max_rows=1, budget=dp.Budget(epsilon=9, delta=0.1)
+    )
     more = {} if statistic is None else {"m": statistic}
     query = frame.group_by("g").agg(n=dp.count(), **more)
     for covers in ("noise", "population"):
@@ -158,7 +168,9 @@ class Played:
 
 
 def test_keys_are_shown_as_often_as_the_rounds_say():
-    """400 keys of each size in one release; false alarm below 1e-7. Noise of 0.8 times the scale is told apart."""
+    """400 keys of each size in one release; false alarm below 1e-7.
+    Noise of 0.8 times the scale is told apart.
+    """
     sizes, number = (4, 8, 12, 16), 400
     query = words(crowd({f"{n}-{i}": n for n in sizes for i in range(number)}))
     shown = query.release(epsilon=2, delta=0.01).table["g"].to_list()
@@ -166,14 +178,18 @@ def test_keys_are_shown_as_often_as_the_rounds_say():
     played, draw = Played(plan), np.random.default_rng(3)
     kept = [sum(name.startswith(f"{n}-") for name in shown) for n in sizes]
     shares = [played.share(n, 200_000, draw) for n in sizes]
-    assert min(stats.binomtest(k, number, p).pvalue for k, p in zip(kept, shares, strict=True)) > 1e-8
+    assert (
+        min(stats.binomtest(k, number, p).pvalue for k, p in zip(kept, shares, strict=True)) > 1e-8
+    )
     assert 0.02 < shares[1] < 0.98
     near = [played.share(n + 3, 200_000, draw) for n in sizes]
     assert min(stats.binomtest(k, number, p).pvalue for k, p in zip(kept, near, strict=True)) < 1e-8
 
 
 def test_weights_move_to_the_keys_that_are_still_in_play():
-    """Each unit has one common key and one of ten others; when the common one is out, the others count in full."""
+    """Each unit has one common key and one of ten others;
+    when the common one is out, the others count in full.
+    """
     rows = pl.DataFrame(
         [(u, g) for u in range(600) for g in ("common", f"other {u % 10}")],
         {"u": pl.Int64, "g": pl.String},
@@ -184,7 +200,9 @@ def test_weights_move_to_the_keys_that_are_still_in_play():
 
     def read(in_play):
         totals = engine.totals(query._question, 1, in_play)
-        readings.append(dict(zip(totals.keys["g"].to_list(), totals.values[0].tolist(), strict=True)))
+        readings.append(
+            dict(zip(totals.keys["g"].to_list(), totals.values[0].tolist(), strict=True))
+        )
         return totals
 
     table = keys_in_rounds(plan, read)
@@ -195,13 +213,21 @@ def test_weights_move_to_the_keys_that_are_still_in_play():
 
 
 class Settled:
-    """In place of noise: added to exact sums it notes the exact weights, and gives sums that were settled before."""
+    """In place of noise: added to exact sums it notes the exact weights, and gives
+    sums that were settled before.
+    """
 
     __array_ufunc__ = None
     dtype = np.dtype(np.int64)
 
     def __init__(self, keys, number, before, settled):
-        self.keys, self.number, self.before, self.settled, self.exact = keys, number, before, settled, {}
+        self.keys, self.number, self.before, self.settled, self.exact = (
+            keys,
+            number,
+            before,
+            settled,
+            {},
+        )
 
     def __len__(self):
         return 0
@@ -216,7 +242,9 @@ class Settled:
 
 
 def transcript(monkeypatch, rows, settled):
-    """The released keys, and the exact weights of each round, where noisy sums are settled by key and round."""
+    """The released keys, and the exact weights of each round, where noisy
+    sums are settled by key and round.
+    """
     query, rounds, now = words(rows), [], []
     plan = priced(query._question, "epsilon", epsilon=1, delta=1e-6)
 
@@ -238,18 +266,26 @@ def transcript(monkeypatch, rows, settled):
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("seed", range(12))
-def test_neighbours_with_the_same_noisy_sums_differ_by_a_length_of_one_in_each_round(monkeypatch, seed):
-    """What is in play follows from noisy sums, so both tables ask about the same shared keys in each round."""
+def test_neighbours_with_the_same_noisy_sums_differ_by_a_length_of_one_in_each_round(
+    monkeypatch, seed
+):
+    """What is in play follows from noisy sums, so both tables ask about the
+    same shared keys in each round.
+    """
     draw = np.random.default_rng(seed)
     rows = pl.DataFrame({"u": draw.integers(0, 6, 60), "g": draw.integers(0, 30, 60)})
     fewer = rows.filter(pl.col("u") != 3)
-    thresholds = mechanism(priced(words(rows)._question, "epsilon", epsilon=1, delta=1e-6)).thresholds
+    thresholds = mechanism(
+        priced(words(rows)._question, "epsilon", epsilon=1, delta=1e-6)
+    ).thresholds
     heights = draw.integers(-thresholds[-1] // 9, thresholds[-1], (30, ROUNDS))
 
     def settled(key, number):
         return int(heights[key, number])
 
-    (more_keys, more), (fewer_keys, less) = (transcript(monkeypatch, table, settled) for table in (rows, fewer))
+    (more_keys, more), (fewer_keys, less) = (
+        transcript(monkeypatch, table, settled) for table in (rows, fewer)
+    )
     shared, lengths = set(fewer["g"]), []
     assert more_keys & shared == fewer_keys
     for here, there in zip(more, [*less, *({} for _ in range(len(more) - len(less)))], strict=True):

@@ -1,4 +1,6 @@
-"""From a price to noise: the split adds up, scales are the sensitivity over the price, thresholds pay their δ."""
+"""From a price to noise: the split adds up, scales are the sensitivity over the
+price, thresholds pay their δ.
+"""
 
 import math
 from fractions import Fraction
@@ -14,7 +16,12 @@ from prices import noise_plan, read_price
 
 @pytest.fixture
 def frame():
-    rows = {"id": [1, 1, 2, 3], "city": ["a", "b", "a", "b"], "x": [1.0, 2.0, 3.0, 4.0], "n": [1, 2, 3, 4]}
+    rows = {
+        "id": [1, 1, 2, 3],
+        "city": ["a", "b", "a", "b"],
+        "x": [1.0, 2.0, 3.0, 4.0],
+        "n": [1, 2, 3, 4],
+    }
     return pl.DataFrame(rows).dp(unit="id", budget=dp.Budget(epsilon=100, delta=1e-3))
 
 
@@ -22,7 +29,9 @@ def planned(query, epsilon=1.0, delta=None, noise="auto"):
     return noise_plan(query._question, read_price(epsilon, delta), noise)
 
 
-@pytest.mark.parametrize(("bounds", "rows"), [((0, 100), 20), ((-3, 10), 1), ((0, 0.1), 7), ((-1e-9, 1e9), 3)])
+@pytest.mark.parametrize(
+    ("bounds", "rows"), [((0, 100), 20), ((-3, 10), 1), ((0, 0.1), 7), ((-1e-9, 1e9), 3)]
+)
 @pytest.mark.parametrize("epsilon", [0.1, 1, 3.7])
 def test_the_scale_of_a_sum_is_l1_over_epsilon_and_never_below(frame, bounds, rows, epsilon):
     query = frame.sum("x", bounds=bounds, max_rows=rows)
@@ -40,8 +49,15 @@ def test_laplace_shares_add_up_to_the_price(frame):
     )
     plan = planned(query, 1.0, noise="laplace")
     spent = [d.allotment.total.sensitivity.exact_l1 / Fraction(d.scale) for d in plan.noises]
-    assert [d.label for d in plan.noises] == ["laplace", "laplace", "paired_laplace", "paired_laplace"]
-    assert [round(float(s), 9) for s in spent] == [round(x, 9) for x in (3 / 6, 1 / 6, 2 / 6, 2 / 6)]
+    assert [d.label for d in plan.noises] == [
+        "laplace",
+        "laplace",
+        "paired_laplace",
+        "paired_laplace",
+    ]
+    assert [round(float(s), 9) for s in spent] == [
+        round(x, 9) for x in (3 / 6, 1 / 6, 2 / 6, 2 / 6)
+    ]
     assert 1 - 1e-12 <= sum(spent[:3]) <= 1  # the last is of the same two noises as the one before
 
 
@@ -50,7 +66,9 @@ def test_gaussian_columns_are_one_mechanism(frame):
         n=dp.count(), total=dp.sum("x", bounds=(0, 1))
     )
     plan = planned(query, 1.0, 1e-6, "gaussian")
-    mu = math.sqrt(sum(float(d.allotment.total.sensitivity.l2_squared) / d.scale**2 for d in plan.noises))
+    mu = math.sqrt(
+        sum(float(d.allotment.total.sensitivity.l2_squared) / d.scale**2 for d in plan.noises)
+    )
     assert privacy.gaussian_delta(1.0, mu) <= 1e-6 * (1 + 1e-9)
     assert privacy.gaussian_delta(1.0, mu * 1.001) > 1e-6
     assert plan.cost.delta == 1e-6
@@ -59,30 +77,48 @@ def test_gaussian_columns_are_one_mechanism(frame):
 def test_auto_takes_the_smaller_noise(frame):
     one = frame.sum("x", bounds=(0, 1), max_rows=1)
     assert planned(one, 1.0, 1e-6).noises[0].label == "laplace"
-    many = frame.group_by("city", keys=["a", "b"] + [str(i) for i in range(400)], max_groups=300).count_units()
+    many = frame.group_by(
+        "city", keys=["a", "b"] + [str(i) for i in range(400)], max_groups=300
+    ).count_units()
     assert planned(many, 1.0, 1e-6).noises[0].label == "elliptic"
     for query in (one, many):
         sizes = {
             noise: planned(query, 1.0, 1e-6, noise).noises[0].deviation
-            for noise in ("laplace", "gaussian", "auto", *(("elliptic", "k-norm") if query is many else ()))
+            for noise in (
+                "laplace",
+                "gaussian",
+                "auto",
+                *(("elliptic", "k-norm") if query is many else ()),
+            )
         }
         assert sizes["auto"] == min(sizes.values())
 
 
 @pytest.mark.parametrize("groups", [1, 2, 3, 4, 5, 8, 20])
 def test_auto_weighs_released_columns_and_not_what_they_are_made_of(frame, groups):
-    """A mean is one column, of a sum and a count: beside a median it weighs as much. It decides at 4 groups."""
-    grouped = frame.group_by("city", keys=list("abcdefghijklmnopqrstuvwxyz"), max_groups=groups, max_rows_per_group=1)
+    """A mean is one column, of a sum and a count: beside a median it weighs as much.
+    It decides at 4 groups.
+    """
+    grouped = frame.group_by(
+        "city", keys=list("abcdefghijklmnopqrstuvwxyz"), max_groups=groups, max_rows_per_group=1
+    )
     query = grouped.agg(mean=dp.mean("x", bounds=(0, 1)), median=dp.median("x", bounds=(0, 1)))
 
     def noisy(noise):
         total, _, median = planned(query, 1, 1e-6, noise).noises
-        return total.deviation * median.miss  # a mean near the middle is off by its sum, over the same count of rows
+        # a mean near the middle is off by its sum, over the same count of rows
+        return total.deviation * median.miss
 
     assert noisy("auto") <= min(noisy("laplace"), noisy("gaussian")) * (1 + 1e-12)
-    shared = grouped.agg(n=dp.count("x"), mean=dp.mean("x", bounds=(0, 1)), var=dp.var("x", bounds=(0, 1)))
+    shared = grouped.agg(
+        n=dp.count("x"), mean=dp.mean("x", bounds=(0, 1)), var=dp.var("x", bounds=(0, 1))
+    )
     columns = {paid.names[0]: paid.columns for paid in shared._question.allotments}
-    assert columns == {"n": 1 + Fraction(5, 6), "mean.sum": Fraction(5, 6), "var.squares": Fraction(1, 3)}
+    assert columns == {
+        "n": 1 + Fraction(5, 6),
+        "mean.sum": Fraction(5, 6),
+        "var.squares": Fraction(1, 3),
+    }
 
 
 def test_delta_that_nothing_uses_is_not_charged(frame):
@@ -103,7 +139,9 @@ def test_a_threshold_pays_its_delta_and_no_smaller_one_does(frame, noise, groups
             tail = math.erfc((threshold - 1.5) / drawn.scale / math.sqrt(2)) / 2
             return max(
                 -math.expm1(alone * math.log1p(-tail))
-                + privacy.gaussian_delta(1 + alone * math.log1p(-tail), math.sqrt(groups - alone) / drawn.scale)
+                + privacy.gaussian_delta(
+                    1 + alone * math.log1p(-tail), math.sqrt(groups - alone) / drawn.scale
+                )
                 for alone in range(groups + 1)
             )
         return -math.expm1(groups * math.log1p(-tail))
@@ -115,7 +153,10 @@ def test_a_threshold_pays_its_delta_and_no_smaller_one_does(frame, noise, groups
 
 def test_rows_declared_count_towards_the_threshold_k_at_a_time():
     table = pl.DataFrame({"city": ["a", "b"]})
-    plans = [planned(table.dp(unit=dp.Rows(k)).group_by("city").count(), 1.0, 1e-6, "laplace") for k in (1, 4)]
+    plans = [
+        planned(table.dp(unit=dp.Rows(k)).group_by("city").count(), 1.0, 1e-6, "laplace")
+        for k in (1, 4)
+    ]
     one, four = (p.threshold - 1 for p in plans)
     assert four > 4 * one * 0.95  # four times the scale, and a step of four
 

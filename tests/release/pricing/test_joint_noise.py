@@ -1,4 +1,5 @@
-"""One noise for several totals of a group: what one unit moves of them, where it is taken, its law, what follows.
+"""One noise for several totals of a group: what one unit moves of them, where it
+is taken, its law, what follows.
 
 Statistics are held to 6 standard errors, which a right one leaves with probability below 1e-6.
 """
@@ -35,8 +36,17 @@ LIMITS = {
     "groups": {"max_groups": 2, "max_rows_per_group": 1},
     "weights": {"max_groups": 2, "max_rows_per_group": 2, "max_rows": 2},
 }
-ONE_SIGN = {"n": dp.count(), "y": dp.sum("y", bounds=(0, 4)), "z": dp.sum("z", bounds=(-3, -1)), "v": dp.count("x")}
-UNITS = {"u": dp.count_units(), "t": dp.sum("y", unit_bounds=(0, 6)), "w": dp.sum("z", unit_bounds=(-4, 0))}
+ONE_SIGN = {
+    "n": dp.count(),
+    "y": dp.sum("y", bounds=(0, 4)),
+    "z": dp.sum("z", bounds=(-3, -1)),
+    "v": dp.count("x"),
+}
+UNITS = {
+    "u": dp.count_units(),
+    "t": dp.sum("y", unit_bounds=(0, 6)),
+    "w": dp.sum("z", unit_bounds=(-4, 0)),
+}
 COV = dp.cov("x", "y", bounds={"x": (-5, 5), "y": (0, 4)})
 EITHER = {"n": dp.count(), "c": COV, "l": dp.geometric_mean("y", (1, 4))}
 KEYS = {"listed": ["a", "b"], "found": None, "more": ["a", "b", "c", "d"]}
@@ -58,7 +68,9 @@ def plan_of(query, epsilon=1, noise="auto", delta=0):
 
 
 def moved(members, first, second, *, one_signed):
-    """The largest Σ over groups of N(x), with x the moves of a group in units of each total's `size`."""
+    """The largest Σ over groups of N(x), with x the moves of a group
+    in units of each total's `size`.
+    """
     whole = Fraction(0)
     for key in {key for table in (*first, *second) for key in table}:
         moves = [
@@ -80,7 +92,9 @@ def moved(members, first, second, *, one_signed):
         [ONE_SIGN, UNITS, EITHER],
     ),
 )
-def test_no_two_neighbours_move_totals_in_step_by_more_than_claimed(relation, limits, keys, aggregates):
+def test_no_two_neighbours_move_totals_in_step_by_more_than_claimed(
+    relation, limits, keys, aggregates
+):
     """All tables of up to three rows of two units; a claim that were a tenth smaller would fail."""
     query = asked(aggregates, relation, keys, **limits)
     sets = {}
@@ -90,20 +104,26 @@ def test_no_two_neighbours_move_totals_in_step_by_more_than_claimed(relation, li
     owners, tables = owners_of(UNIVERSE, "id"), multisets(UNIVERSE.height, 3)
     answers = []
     for counts in tables:
-        found = query.exact_totals(taken(UNIVERSE, [i for i, n in enumerate(counts) for _ in range(n)]))
+        found = query.exact_totals(
+            taken(UNIVERSE, [i for i, n in enumerate(counts) for _ in range(n)])
+        )
         answers.append({name: dict(values) for name, values in found.items()})
     assert sets
     for (_, rows), members in sets.items():
         steps = [paid.in_step for paid in members]
         one_signed = all(step.sign for step in steps)
         totals = [
-            [{key: value / paid.total.unit for key, value in table[paid.names[0]].items()} for paid in members]
+            [
+                {key: value / paid.total.unit for key, value in table[paid.names[0]].items()}
+                for paid in members
+            ]
             for table in answers
         ]
         for signed in (True, False) if one_signed else (False,):
             claim = rows * (steps[0].vectors if signed else 1)
             largest = max(
-                moved(steps, totals[i], totals[j], one_signed=signed) for i, j in pairs(tables, owners, relation, None)
+                moved(steps, totals[i], totals[j], one_signed=signed)
+                for i, j in pairs(tables, owners, relation, None)
             )
             assert largest <= claim
             if len(members) > 2:
@@ -117,7 +137,10 @@ def test_the_scale_pays_for_the_farthest_total_and_hardly_more():
         (Fraction(5, 2), [2**61, 1], 9),
     ):
         scale, factors = joint_scale(length, sizes, epsilon)
-        cost = [Fraction(length) * a * size / Fraction(scale) for a, size in zip(factors, sizes, strict=True)]
+        cost = [
+            Fraction(length) * a * size / Fraction(scale)
+            for a, size in zip(factors, sizes, strict=True)
+        ]
         assert all(Fraction(epsilon) * Fraction(2**20 - 1, 2**20) <= one <= epsilon for one in cost)
         assert min(factors) >= 2**20
 
@@ -134,7 +157,9 @@ def test_sums_of_one_sign_share_a_window_and_moments_a_cube():
             assert noise.deviation == pytest.approx(wanted * (4 + i), rel=2e-3)
     plan = plan_of(asked({"c": COV}, max_rows=1))
     assert {noise.label for noise in plan.noises} == {"cube"}
-    assert plan.of(plan.noises[-1].allotment.total).deviation == pytest.approx(math.sqrt(30 / 3), rel=2e-3)
+    assert plan.of(plan.noises[-1].allotment.total).deviation == pytest.approx(
+        math.sqrt(30 / 3), rel=2e-3
+    )
 
 
 def test_it_is_taken_where_no_number_has_more_noise_and_never_with_typed_noise_or_in_rho():
@@ -145,14 +170,18 @@ def test_it_is_taken_where_no_number_has_more_noise_and_never_with_typed_noise_o
     assert labels(asked(mean, max_rows=1)) == {"paired_laplace", "joint_laplace"}
     assert labels(asked(ONE_SIGN, max_rows=1)) == {"window"}
     assert labels(asked(ONE_SIGN, max_rows=1), noise="laplace") & {"window", "cube"} == set()
-    assert labels(asked(ONE_SIGN, "replace", max_rows=1)) == {"cube"}  # two units in one group: see `in_step`
+    # two units in one group: see `in_step`
+    assert labels(asked(ONE_SIGN, "replace", max_rows=1)) == {"cube"}
     far = {"a": dp.sum("y", bounds=(0, 4)), "b": dp.sum("y", bounds=(0, 5), share=9)}
     assert labels(asked(far, max_rows=1)) == {"laplace"}
     own = {"a": dp.sum("y", bounds=(0, 4), max_rows_per_group=2), "b": dp.sum("y", bounds=(0, 5))}
     assert labels(asked(own, max_groups=2, max_rows_per_group=1)) & {"window", "cube"} == set()
     rho = dp.protect(UNIVERSE, "id", budget=dp.Budget(rho=1)).bound(max_rows=1).agg(**ONE_SIGN)
     for price in ({"rho": 0.1}, {"epsilon": 0.1}):
-        assert {noise.label for noise in priced(rho._question, "rho", **price).noises} & {"window", "cube"} == set()
+        assert {noise.label for noise in priced(rho._question, "rho", **price).noises} & {
+            "window",
+            "cube",
+        } == set()
 
 
 def test_a_number_that_finds_the_keys_and_suppressed_groups_have_noise_of_their_own():
@@ -166,7 +195,12 @@ def test_a_number_that_finds_the_keys_and_suppressed_groups_have_noise_of_their_
 
 def test_everything_else_keeps_at_least_its_part():
     """No total has more noise than at its own part of ε."""
-    for aggregates in (ONE_SIGN, EITHER, {**ONE_SIGN, **EITHER, "q": dp.median("y", (0, 4))}, {**UNITS, **EITHER}):
+    for aggregates in (
+        ONE_SIGN,
+        EITHER,
+        {**ONE_SIGN, **EITHER, "q": dp.median("y", (0, 4))},
+        {**UNITS, **EITHER},
+    ):
         for relation in ("add-remove", "replace"):
             query = asked(aggregates, relation, **LIMITS["weights"])
             apart, together = plan_of(query, noise="laplace"), plan_of(query)
@@ -176,7 +210,9 @@ def test_everything_else_keeps_at_least_its_part():
 
 
 def test_what_a_set_saves_makes_all_noise_smaller_alike():
-    """Moments of a regression and the influences beside them; so slopes gain what the moments do."""
+    """Moments of a regression and the influences beside them;
+    so slopes gain what the moments do.
+    """
     frame = dp.protect(UNIVERSE, "id", budget=dp.Budget(epsilon=1))
     query = frame.ols("y ~ x", bounds={"x": (-5, 5), "y": (0, 4)}, max_rows=1)._query
     apart, together = plan_of(query, noise="laplace"), plan_of(query)
@@ -204,14 +240,20 @@ def test_drawn_noise_has_the_law_that_is_stated(aggregates, law):
     noises = plan_of(query).noises
     assert {type(noise.mechanism) for noise in noises} == {law}
     drawn = _with_noise([(noise, np.zeros(MANY, np.int64)) for noise in noises])
-    found = np.array([drawn[noise.allotment.total.key] * float(noise.allotment.total.unit) for noise in noises], float)
+    found = np.array(
+        [drawn[noise.allotment.total.key] * float(noise.allotment.total.unit) for noise in noises],
+        float,
+    )
     for noise, values in zip(noises, found, strict=True):
         kurtosis = np.mean((values / noise.deviation) ** 4)
         assert abs(values.std() / noise.deviation - 1) < 6 * math.sqrt(kurtosis / 4 / MANY)
         for alpha in (0.5, 0.05, 0.01):
             error, beyond = noise.error(alpha), 6 * math.sqrt(alpha / MANY)
             assert np.mean(np.abs(values) > error) <= alpha + beyond
-            assert np.mean(np.abs(values) > error * 0.9 - 1e-9) >= alpha - beyond or noise.allotment.total.unit == 1
+            assert (
+                np.mean(np.abs(values) > error * 0.9 - 1e-9) >= alpha - beyond
+                or noise.allotment.total.unit == 1
+            )
     sizes = found / np.array([[noise.deviation] for noise in noises])
     slack = 6 * 3 / math.sqrt(MANY)
     if law is WindowNoise:  # of one sign: numbers that are moved down have a factor below 0
@@ -220,20 +262,29 @@ def test_drawn_noise_has_the_law_that_is_stated(aggregates, law):
         assert np.corrcoef(sizes)[0, list(signs).index(-1)] < -slack
     else:
         assert np.corrcoef(sizes)[0, 1:] == pytest.approx(0, abs=slack)
-        assert np.corrcoef(np.abs(sizes))[0, 1] > slack  # one radius for all: they are not independent
+        # one radius for all: they are not independent
+        assert np.corrcoef(np.abs(sizes))[0, 1] > slack
 
 
 @pytest.mark.parametrize(("one_signed", "smaller"), in_turn([True, False], [1, 0.7]))
 def test_an_event_is_at_most_e_to_the_epsilon_likelier(one_signed, smaller):
-    """The unit moves every total by all of its size. In the event, each vector is e times as likely with it."""
+    """The unit moves every total by all of its size.
+    In the event, each vector is e times as likely with it.
+    """
     query = asked(ONE_SIGN if one_signed else EITHER, max_rows=1)
     members = [p for p in query._question.allotments if p.in_step is not None]
     noises = joint_noises(members, Fraction(1), one_signed=one_signed)
-    noises = [replace(n, mechanism=replace(n.mechanism, steps=n.mechanism.steps * smaller)) for n in noises]
+    noises = [
+        replace(n, mechanism=replace(n.mechanism, steps=n.mechanism.steps * smaller))
+        for n in noises
+    ]
     moves = [p.in_step.size * (p.in_step.sign if one_signed else 1) for p in members]
     likelier = []
     for there in (0, 1):
-        totals = [(n, np.full(MANY * 4, there * move, np.int64)) for n, move in zip(noises, moves, strict=True)]
+        totals = [
+            (n, np.full(MANY * 4, there * move, np.int64))
+            for n, move in zip(noises, moves, strict=True)
+        ]
         noisy = _with_noise(totals)
         sizes = [noisy[p.total.key] / move for p, move in zip(members, moves, strict=True)]
         least, most = np.min(sizes, axis=0), np.max(sizes, axis=0)
@@ -251,7 +302,11 @@ def test_an_event_is_at_most_e_to_the_epsilon_likelier(one_signed, smaller):
 @pytest.mark.parametrize("aggregates", [ONE_SIGN, UNITS, EITHER])
 def test_certificates_are_proved_and_the_theory_has_the_same_price(relation, limits, aggregates):
     frame = dp.protect(UNIVERSE, "id", neighbors=relation, budget=dp.Budget(epsilon=9))
-    frame = frame.group_by("g", keys=["a", "b", "c"], **limits) if "max_groups" in limits else frame.bound(**limits)
+    frame = (
+        frame.group_by("g", keys=["a", "b", "c"], **limits)
+        if "max_groups" in limits
+        else frame.bound(**limits)
+    )
     out = frame.agg(**aggregates).release(epsilon=1)
     certificate = out.certificate()
     check = Check(certificate)
@@ -269,14 +324,20 @@ def test_certificates_are_proved_and_the_theory_has_the_same_price(relation, lim
 @pytest.mark.parametrize("order", [("s", "m", "n"), ("n", "s", "m"), ("m", "s", "n")])
 @pytest.mark.parametrize("limits", [{"max_rows": 2}, {"max_groups": 1, "max_rows": 2}])
 def test_certificates_are_proved_in_any_order_of_columns(order, limits):
-    """The sum of a mean's values follows from the mean's totals, which may be asked for after it."""
+    """The sum of a mean's values follows from the mean's totals,
+    which may be asked for after it.
+    """
     columns = {"s": dp.sum("y", bounds=(0, 4)), "m": dp.mean("y", bounds=(0, 4)), "n": dp.count()}
-    check = Check(asked({name: columns[name] for name in order}, **limits).release(epsilon=1).certificate())
+    check = Check(
+        asked({name: columns[name] for name in order}, **limits).release(epsilon=1).certificate()
+    )
     assert check.verdict == "PROVED", check.text
 
 
 def _changed(certificate, name, **changes):
-    mechanisms = [{**one, **changes} if one["id"] == name else one for one in certificate["mechanisms"]]
+    mechanisms = [
+        {**one, **changes} if one["id"] == name else one for one in certificate["mechanisms"]
+    ]
     return {**certificate, "mechanisms": mechanisms}
 
 
@@ -285,7 +346,9 @@ def _smaller_scale(certificate, mechanism):
 
 
 def _larger_factor(certificate, mechanism):
-    return _changed(certificate, mechanism["id"], factors=[2 * factor for factor in mechanism["factors"]])
+    return _changed(
+        certificate, mechanism["id"], factors=[2 * factor for factor in mechanism["factors"]]
+    )
 
 
 def _other_sign(certificate, mechanism):
@@ -307,11 +370,15 @@ STATISTICS = {
 
 
 def test_intervals_hold_the_number_without_noise():
-    """600 groups in one release: at least 1 - alpha of the intervals, less 6 standard errors; and they are no wider
-    than they need to be for single numbers."""
+    """600 groups in one release: at least 1 - alpha of the intervals, less 6 standard errors;
+    and they are no wider than they need to be for single numbers."""
     draw, groups = np.random.default_rng(5), 600
-    rows = pl.DataFrame({"g": np.repeat(np.arange(groups), 60), "x": draw.uniform(0, 10, groups * 60)})
-    rows = rows.with_columns(y=pl.col("x") / 4 + draw.uniform(0, 1, groups * 60), id=pl.int_range(pl.len()))
+    rows = pl.DataFrame(
+        {"g": np.repeat(np.arange(groups), 60), "x": draw.uniform(0, 10, groups * 60)}
+    )
+    rows = rows.with_columns(
+        y=pl.col("x") / 4 + draw.uniform(0, 1, groups * 60), id=pl.int_range(pl.len())
+    )
     frame = rows.dp(unit="id", budget=dp.Budget(epsilon=1e15), max_rows=1)
     query = frame.group_by("g", keys=list(range(groups))).agg(**STATISTICS)
     out, exact = query.release(epsilon=8), query.release(epsilon=1e10).table
@@ -320,7 +387,9 @@ def test_intervals_hold_the_number_without_noise():
         table = out.accuracy(alpha)
         for name in STATISTICS:
             ends, truth = table.filter(pl.col("column") == name), exact[name].to_numpy()
-            inside = (ends["lower"].to_numpy() <= truth + 1e-4) & (truth - 1e-4 <= ends["upper"].to_numpy())
+            inside = (ends["lower"].to_numpy() <= truth + 1e-4) & (
+                truth - 1e-4 <= ends["upper"].to_numpy()
+            )
             assert inside.mean() >= 1 - alpha - 6 * math.sqrt(alpha / groups)
             if name in ("sum", "mean"):
                 assert inside.mean() <= 1 - alpha * 0.5 + 6 * math.sqrt(alpha / groups)
@@ -329,9 +398,13 @@ def test_intervals_hold_the_number_without_noise():
 @pytest.mark.parametrize("law", [WindowNoise, Cube])
 @pytest.mark.parametrize("scale", [1.0, 3.7, 2.0**40 / 3])
 def test_the_error_is_searched_from_where_it_is_and_not_from_0(law, scale, monkeypatch):
-    """Else a table of many columns takes as long as their number, squared: each step adds up a term for each."""
+    """Else a table of many columns takes as long as their number, squared:
+    each step adds up a term for each.
+    """
     noise, asked, tail = law(scale, cells=40), [], law.cell_tail
-    monkeypatch.setattr(law, "cell_tail", staticmethod(lambda *said: asked.append(said) or tail(*said)))
+    monkeypatch.setattr(
+        law, "cell_tail", staticmethod(lambda *said: asked.append(said) or tail(*said))
+    )
     for per, alpha in ((1, 0.05), (1, 1e-6), (2**20, 0.05)):
         noise.error(alpha, per)  # finds the quantile of the law, once for all scales
         asked.clear()
@@ -341,14 +414,24 @@ def test_the_error_is_searched_from_where_it_is_and_not_from_0(law, scale, monke
 
 
 def test_each_of_many_columns_works_out_the_noise_of_its_own_totals(monkeypatch):
-    """Else a price for many means takes as long as their number, squared: each pair asked for the noise of all."""
+    """Else a price for many means takes as long as their number, squared:
+    each pair asked for the noise of all.
+    """
     names, made, scale = [f"c{i}" for i in range(24)], [], calibration.laplace_scale
-    monkeypatch.setattr(calibration, "laplace_scale", lambda *said: made.append(said) or scale(*said))
-    frame = dp.protect(pl.DataFrame({"id": [1, 2], **{name: [0.0, 1.0] for name in names}}), unit="id")
+    monkeypatch.setattr(
+        calibration, "laplace_scale", lambda *said: made.append(said) or scale(*said)
+    )
+    frame = dp.protect(
+        pl.DataFrame({"id": [1, 2], **{name: [0.0, 1.0] for name in names}}), unit="id"
+    )
 
     def number(columns):
         made.clear()
-        plan_of(frame.agg(**{name: dp.mean(name, bounds=(0, 1)) for name in names[:columns]}, max_rows=2))
+        plan_of(
+            frame.agg(
+                **{name: dp.mean(name, bounds=(0, 1)) for name in names[:columns]}, max_rows=2
+            )
+        )
         return len(made)
 
     assert 0 < number(24) <= 4.5 * number(6)

@@ -1,4 +1,6 @@
-"""Every mechanism that adds noise says its own law, and every kind of noise has one that it buys."""
+"""Every mechanism that adds noise says its own law, and every kind
+of noise has one that it buys.
+"""
 
 from inspect import isabstract
 
@@ -17,16 +19,20 @@ MECHANISMS = [kind for kind in _below(AddsNoise) if not isabstract(kind)]
 
 @pytest.mark.parametrize("kind", MECHANISMS)
 def test_the_noises_that_stand_for_a_law_have_its_variance(kind):
-    """Intervals of several totals add up normal and Laplace noises, of which the real noise is the sum.
+    """Intervals of several totals add up normal and Laplace noises, of
+    which the real noise is the sum.
 
-    K-norm noise is bought for counts and sums that are released as they are, whose interval asks the mechanism itself.
+    K-norm noise is bought for counts and sums that are released as they are, whose interval asks
+    the mechanism itself.
     """
     mechanism = kind(scale=2.0)
     if kind is KNorm or kind.together:
         with pytest.raises(UnsupportedOperation, match="not added up"):
             _ = mechanism.laplaces
         return
-    variance = sum(one**2 for one in mechanism.normals) + sum(2 * one**2 for one in mechanism.laplaces)
+    variance = sum(one**2 for one in mechanism.normals) + sum(
+        2 * one**2 for one in mechanism.laplaces
+    )
     assert variance == pytest.approx(mechanism.deviation**2)
     assert mechanism.normal == bool(mechanism.normals)
     assert mechanism.exact == (variance == 0)

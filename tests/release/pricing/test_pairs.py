@@ -1,4 +1,5 @@
-"""A sum and its count as a pair: what one unit moves of both, the noise that is drawn, and where there is no pair.
+"""A sum and its count as a pair: what one unit moves of both, the noise that is
+drawn, and where there is no pair.
 
 Statistics are held to 6 standard errors, which a right one leaves with probability below 1e-6.
 """
@@ -28,12 +29,18 @@ LIMITS = {
     "one": {"max_rows": 1},
 }
 UNIVERSE = pl.DataFrame(
-    {"id": [1, 1, 1, 2, 2, 2], "g": ["a", "a", "b", "a", "b", "c"], "x": [-5.0, 5.0, 5.0, 5.0, -9.0, None]}
+    {
+        "id": [1, 1, 1, 2, 2, 2],
+        "g": ["a", "a", "b", "a", "b", "c"],
+        "x": [-5.0, 5.0, 5.0, 5.0, -9.0, None],
+    }
 )
 
 
 def asked(rows, unit, keys, **limits):
-    frame = dp.protect(rows, unit, neighbors=limits.pop("neighbors"), budget=dp.Budget(epsilon=1e9, delta=0.1))
+    frame = dp.protect(
+        rows, unit, neighbors=limits.pop("neighbors"), budget=dp.Budget(epsilon=1e9, delta=0.1)
+    )
     if keys is None and not limits:
         return frame.group_by("g").agg(mean=dp.mean("x", bounds=(-5, 5)))
     frame = frame.group_by("g", keys=keys, **limits) if keys != () else frame.bound(**limits)
@@ -41,18 +48,25 @@ def asked(rows, unit, keys, **limits):
 
 
 def reached(query, unit, size, relation):
-    """The largest joint change over every two neighbours of up to `size` rows, in units of the sum."""
+    """The largest joint change over every two neighbours of up to
+    `size` rows, in units of the sum.
+    """
     (paid,) = [p for p in query._question.allotments if p.beside is not None]
     owners, tables = owners_of(UNIVERSE, unit), multisets(UNIVERSE.height, size)
     answers = []
     for counts in tables:
-        found = query.exact_totals(taken(UNIVERSE, [i for i, n in enumerate(counts) for _ in range(n)]))
+        found = query.exact_totals(
+            taken(UNIVERSE, [i for i, n in enumerate(counts) for _ in range(n)])
+        )
         units = (paid.total.unit, paid.beside.total.unit)
         pair = zip((found["mean.sum"], found["mean.count"]), units, strict=True)
-        answers.append([{key: value / one for key, value in totals.items()} for totals, one in pair])
+        answers.append(
+            [{key: value / one for key, value in totals.items()} for totals, one in pair]
+        )
     declared = unit.max_rows if isinstance(unit, dp.Rows) else None
     largest = max(
-        paired_distance(paid.weight, answers[i], answers[j]) for i, j in pairs(tables, owners, relation, declared)
+        paired_distance(paid.weight, answers[i], answers[j])
+        for i, j in pairs(tables, owners, relation, declared)
     )
     return largest, paired_l1(paid.total.sensitivity)
 
@@ -62,7 +76,9 @@ def reached(query, unit, size, relation):
     ("relation", "limits", "keys"),
     in_turn(["add-remove", "replace"], LIMITS, [("a", "b"), None, ("a", "b", "c", "d")]),
 )
-def test_no_two_neighbours_are_further_apart_than_claimed_and_some_are_as_far(relation, limits, keys):
+def test_no_two_neighbours_are_further_apart_than_claimed_and_some_are_as_far(
+    relation, limits, keys
+):
     query = asked(UNIVERSE, "id", keys and list(keys), neighbors=relation, **LIMITS[limits])
     largest, claim = reached(query, "id", 3, relation)
     assert largest == claim
@@ -89,11 +105,17 @@ def test_both_have_less_noise_than_a_half_of_the_price_buys():
     plan = plan_of()
     total, count = plan.noises
     for drawn in plan.noises:
-        alone = math.sqrt(2) * float(drawn.allotment.total.sensitivity.l1) / 0.5 * float(drawn.allotment.total.unit)
+        alone = (
+            math.sqrt(2)
+            * float(drawn.allotment.total.sensitivity.l1)
+            / 0.5
+            * float(drawn.allotment.total.unit)
+        )
         assert drawn.deviation == pytest.approx(alone / math.sqrt(2))
         assert drawn.label == "paired_laplace"
     assert (total.mechanism.weight, count.mechanism.weight) == (1, total.allotment.weight)
-    assert Fraction(total.scale) >= total.allotment.total.sensitivity.exact_l1  # both for ε = 1, never less
+    # both for ε = 1, never less
+    assert Fraction(total.scale) >= total.allotment.total.sensitivity.exact_l1
     first, second = plan.events
     assert first["class_name"] == "LaplaceDpEvent"
     assert first["fields"]["noise_multiplier"] == pytest.approx(1.0)
@@ -104,7 +126,11 @@ def test_a_count_is_in_one_pair_and_a_count_that_somebody_wants_exactly_in_none(
     clean = UNIVERSE.with_columns(pl.col("x").fill_null(0), y=pl.col("x").fill_null(1))
     frame = clean.dp(unit="id", budget=dp.Budget(epsilon=9, delta=0.1)).drop_nulls(["x", "y"])
     groups = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows_per_group=1)
-    both = {"first": dp.mean("x", bounds=(-5, 5)), "second": dp.var("y", bounds=(0, 1)), "n": dp.count()}
+    both = {
+        "first": dp.mean("x", bounds=(-5, 5)),
+        "second": dp.var("y", bounds=(0, 1)),
+        "n": dp.count(),
+    }
     plan = noise_plan(groups.agg(**both)._question, Price(Fraction(1), Fraction(0)), "laplace")
     families = {d.allotment.names: d.label for d in plan.noises}
     assert families == {
@@ -114,9 +140,11 @@ def test_a_count_is_in_one_pair_and_a_count_that_somebody_wants_exactly_in_none(
         ("second.squares",): "laplace",
     }
     replaced = clean.dp(unit="id", neighbors="replace").drop_nulls("x").bound(max_rows=2)
-    for paired, more in ((True, {}), (False, {"n": dp.count()})):  # without groups a count changes by half as much
+    # without groups a count changes by half as much
+    for paired, more in ((True, {}), (False, {"n": dp.count()})):
         plan = noise_plan(
-            replaced.agg(mean=dp.mean("x", bounds=(-5, 5)), **more)._question, Price(Fraction(1), Fraction(0))
+            replaced.agg(mean=dp.mean("x", bounds=(-5, 5)), **more)._question,
+            Price(Fraction(1), Fraction(0)),
         )
         assert any(d.label == "paired_laplace" for d in plan.noises) is paired
     wanted = groups.agg(mean=dp.mean("x", bounds=(-5, 5)), n=dp.count(share=9))
@@ -125,14 +153,17 @@ def test_a_count_is_in_one_pair_and_a_count_that_somebody_wants_exactly_in_none(
 
 
 def test_there_is_no_pair_where_it_is_not_better_or_not_proved():
-    assert {d.label for d in plan_of(noise="gaussian", delta=Fraction(1, 10**6)).noises} == {"gaussian"}
+    assert {d.label for d in plan_of(noise="gaussian", delta=Fraction(1, 10**6)).noises} == {
+        "gaussian"
+    }
     frame = UNIVERSE.drop_nulls().dp(unit="id", budget=dp.Budget(rho=1)).drop_nulls("x")
     mean = dp.mean("x", bounds=(-5, 5))
     listed = frame.group_by("g", keys=["a"], max_groups=1, max_rows_per_group=1).agg(mean=mean)
     for price in ({"rho": 0.1, "noise": "laplace"}, {"epsilon": 0.1}):
         assert {d.label for d in priced(listed._question, "rho", **price).noises} == {"laplace"}
     found = frame.group_by("g", max_groups=1, max_rows_per_group=1)
-    deciding = found.agg(mean=mean, n=dp.count_units())  # one row of a unit in each group: the same count
+    # one row of a unit in each group: the same count
+    deciding = found.agg(mean=mean, n=dp.count_units())
     assert not any(p.beside for p in deciding._question.allotments)
 
 
@@ -150,7 +181,9 @@ def test_a_batch_pays_for_a_pair_once():
     budget = dp.Budget(epsilon=1)
     frame = UNIVERSE.dp(unit="id", budget=budget)
     groups = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows_per_group=1)
-    batch = budget.plan([groups.agg(mean=dp.mean("x", bounds=(-5, 5))), groups.count()], epsilon=1, noise="laplace")
+    batch = budget.plan(
+        [groups.agg(mean=dp.mean("x", bounds=(-5, 5))), groups.count()], epsilon=1, noise="laplace"
+    )
     (total, _), (count,) = (plan.noises for plan in batch._plans)
     paid = [d.allotment.total.sensitivity.exact_l1 / Fraction(d.scale) for d in (total, count)]
     assert total.label == "paired_laplace"
@@ -158,10 +191,14 @@ def test_a_batch_pays_for_a_pair_once():
 
 
 def test_suppressed_groups_are_a_pair_too():
-    """What 40 groups of one unit each are together: the noise of one group, on the sum and on the count."""
+    """What 40 groups of one unit each are together:
+    the noise of one group, on the sum and on the count.
+    """
     rows = pl.DataFrame({"id": range(40), "g": range(40), "x": [3.0] * 40})
     frame = rows.dp(unit="id", budget=dp.Budget(epsilon=1e12, delta=0.5))
-    query = frame.group_by("g", max_groups=1, max_rows_per_group=1, other=-1).agg(mean=dp.mean("x", bounds=(-5, 5)))
+    query = frame.group_by("g", max_groups=1, max_rows_per_group=1, other=-1).agg(
+        mean=dp.mean("x", bounds=(-5, 5))
+    )
     plan = noise_plan(query._question, Price(Fraction(2), Fraction(1, 10**9)), "laplace")
     families = {d.allotment.names[0]: (d.label, d.mechanism) for d in plan.noises}
     for name in ("mean.sum", "mean.count"):
@@ -183,7 +220,9 @@ WITH_ROWS = {"mean": dp.mean("x", bounds=(-5, 5)), "n": dp.count()}
     in_turn(["add-remove", "replace"], LIMITS, [("a", "b"), None, ("a", "b", "c", "d")]),
 )
 def test_rows_beside_a_pair_move_with_it_by_no_more_than_claimed(relation, limits, keys):
-    """Every two neighbours of up to three rows; the claim has 3 units of 2^-20 rows a group for rounding."""
+    """Every two neighbours of up to three rows; the claim has 3 units of
+    2^-20 rows a group for rounding.
+    """
     frame = dp.protect(UNIVERSE, "id", neighbors=relation, budget=dp.Budget(epsilon=1e9, delta=0.1))
     query = frame.group_by("g", keys=keys and list(keys), **LIMITS[limits]).agg(**WITH_ROWS)
     found = [p for p in query._question.allotments if p.rows is not None]
@@ -195,9 +234,13 @@ def test_rows_beside_a_pair_move_with_it_by_no_more_than_claimed(relation, limit
     one, h = 2**paid.beside.total.fraction, paid.weight
     cells = []
     for counts in tables:
-        totals = query.exact_totals(taken(UNIVERSE, [i for i, n in enumerate(counts) for _ in range(n)]))
+        totals = query.exact_totals(
+            taken(UNIVERSE, [i for i, n in enumerate(counts) for _ in range(n)])
+        )
         units = {"mean.sum": paid.total.unit, "mean.count": Fraction(1, one), "n": Fraction(1, one)}
-        s, v, n = ({key: value / units[name] for key, value in totals[name].items()} for name in units)
+        s, v, n = (
+            {key: value / units[name] for key, value in totals[name].items()} for name in units
+        )
         cells.append(
             {
                 (key, part): value
@@ -213,25 +256,37 @@ def test_rows_beside_a_pair_move_with_it_by_no_more_than_claimed(relation, limit
         )
 
     def moved(first, second):
-        return sum(abs(first.get(key, 0) - second.get(key, 0)) for key in first.keys() | second.keys())
+        return sum(
+            abs(first.get(key, 0) - second.get(key, 0)) for key in first.keys() | second.keys()
+        )
 
     largest = max(moved(cells[i], cells[j]) for i, j in pairs(tables, owners, relation, None))
     claim = 2 * h * paid.joint
     assert largest <= claim
-    assert largest >= claim * Fraction(99_999, 100_000)  # a claim that were half as large would fail
+    # a claim that were half as large would fail
+    assert largest >= claim * Fraction(99_999, 100_000)
 
 
 def rows_of(price=1, **aggregates):
     frame = UNIVERSE.dp(unit="id", budget=dp.Budget(epsilon=1e9, delta=0.1))
     groups = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows_per_group=1)
-    return noise_plan(groups.agg(**(aggregates or WITH_ROWS))._question, Price(Fraction(price), Fraction(0)), "laplace")
+    return noise_plan(
+        groups.agg(**(aggregates or WITH_ROWS))._question,
+        Price(Fraction(price), Fraction(0)),
+        "laplace",
+    )
 
 
 def test_rows_sum_and_count_share_one_part_and_none_has_more_noise_than_alone():
     noises = {noise.allotment.names[0]: noise for noise in rows_of().noises}
     labels = {name: noise.label for name, noise in noises.items()}
-    assert labels == {"mean.sum": "paired_laplace", "mean.count": "paired_laplace", "n": "joint_laplace"}
-    alone = {"mean.sum": 2 * 10 * 1.5, "mean.count": 2 * 2 * 1.5, "n": math.sqrt(2) * 2 * 3}  # of 2/3 and of 1/3
+    assert labels == {
+        "mean.sum": "paired_laplace",
+        "mean.count": "paired_laplace",
+        "n": "joint_laplace",
+    }
+    # of 2/3 and of 1/3
+    alone = {"mean.sum": 2 * 10 * 1.5, "mean.count": 2 * 2 * 1.5, "n": math.sqrt(2) * 2 * 3}
     wanted = {"mean.sum": 2 * 10, "mean.count": 2 * 2, "n": math.sqrt(6) * 2}
     for name, noise in noises.items():
         assert noise.deviation == pytest.approx(wanted[name], rel=1e-5)
@@ -251,8 +306,10 @@ def test_what_is_left_over_goes_to_the_others_and_typed_shares_are_kept():
     median = dp.median("x", bounds=(0, 5))
     without = scales(mean=WITH_ROWS["mean"], m=median)
     with_rows = scales(**WITH_ROWS, m=median)
-    assert with_rows["m"].scale == pytest.approx(without["m"].scale * 2 / 3, rel=1e-5)  # 1/2 of ε, no more 1/3
-    assert with_rows["mean.sum"].deviation <= math.sqrt(2) * 10 / 0.5 * math.sqrt(2)  # as for 2 of 4 shares
+    # 1/2 of ε, no more 1/3
+    assert with_rows["m"].scale == pytest.approx(without["m"].scale * 2 / 3, rel=1e-5)
+    # as for 2 of 4 shares
+    assert with_rows["mean.sum"].deviation <= math.sqrt(2) * 10 / 0.5 * math.sqrt(2)
     wanted = scales(mean=WITH_ROWS["mean"], n=dp.count(share=9))
     assert wanted["n"].label == "laplace" or wanted["n"].deviation <= math.sqrt(2) * 2 * 11 / 9
     assert wanted["n"].deviation <= math.sqrt(2) * 2 * 11 / 9 * 1.0001
@@ -260,9 +317,13 @@ def test_what_is_left_over_goes_to_the_others_and_typed_shares_are_kept():
 
 @pytest.mark.parametrize(("scale", "holds"), [(1.0, True), (0.8, False)])
 def test_a_row_without_a_value_is_as_hidden_as_promised(scale, holds):
-    """A row of weight 1 moves the missing values alone; here by all of l1. An event is at most e^ε likelier."""
+    """A row of weight 1 moves the missing values alone; here by all of l1.
+    An event is at most e^ε likelier.
+    """
     noises = {noise.allotment.names[0]: noise for noise in rows_of().noises}
-    smaller = [replace(n, mechanism=replace(n.mechanism, scale=n.scale * scale)) for n in noises.values()]
+    smaller = [
+        replace(n, mechanism=replace(n.mechanism, scale=n.scale * scale)) for n in noises.values()
+    ]
     row = 2 ** noises["n"].allotment.total.fraction
     likelier = []
     for rows in (0, 2):
@@ -278,7 +339,9 @@ def test_a_row_without_a_value_is_as_hidden_as_promised(scale, holds):
 
 
 def test_the_noise_of_rows_has_the_law_that_is_stated():
-    """The deviation and the error of a sum of three Laplace noises; a sum of two is the negative control."""
+    """The deviation and the error of a sum of three Laplace noises;
+    a sum of two is the negative control.
+    """
     noises = {noise.allotment.names[0]: noise for noise in rows_of().noises}
     noisy = _with_noise([(n, np.full(MANY * 5, 0, np.int64)) for n in noises.values()])
     rows, total = noises["n"], noises["n"].allotment.total
@@ -296,7 +359,9 @@ def test_the_noise_of_rows_has_the_law_that_is_stated():
 def test_a_release_with_rows_beside_a_pair_says_so_and_is_right():
     rows = pl.DataFrame({"id": range(60), "g": ["a", "b", "b"] * 20, "x": [3.0, None, 1.0] * 20})
     frame = rows.dp(unit="id", budget=dp.Budget(epsilon=1e12, delta=0.5))
-    query = frame.group_by("g", keys=["a", "b"], max_groups=1, max_rows_per_group=1).agg(**WITH_ROWS)
+    query = frame.group_by("g", keys=["a", "b"], max_groups=1, max_rows_per_group=1).agg(
+        **WITH_ROWS
+    )
     out = query.release(epsilon=1e9, ci=0.95)
     assert out.table.select("g", "n").rows() == [("a", 20), ("b", 40)]
     assert out.table["mean"].to_list() == pytest.approx([3.0, 1.0], abs=1e-3)
@@ -309,20 +374,32 @@ def test_a_release_with_rows_beside_a_pair_says_so_and_is_right():
 
 @pytest.mark.parametrize("bounds", [(0, 10), (2, 9), (-3, 4), (0, 0.5), (-7.5, -2)])
 def test_a_sum_beside_a_mean_costs_nothing(bounds):
-    """Its law and its number, against Laplace noises of the two ends; a sum by itself is the negative control."""
-    rows = pl.DataFrame({"id": range(40), "x": [float(bounds[1]), float(bounds[0]), None, float(bounds[1])] * 10})
+    """Its law and its number, against Laplace noises of the two ends;
+    a sum by itself is the negative control.
+    """
+    rows = pl.DataFrame(
+        {"id": range(40), "x": [float(bounds[1]), float(bounds[0]), None, float(bounds[1])] * 10}
+    )
     frame = rows.dp(unit="id", budget=dp.Budget(epsilon=1e15))
-    query = frame.bound(max_rows=1).agg(m=dp.mean("x", bounds=bounds), total=dp.sum("x", bounds=bounds))
-    noises = {n.allotment.names[0]: n for n in noise_plan(query._question, Price(Fraction(1), Fraction(0))).noises}
+    query = frame.bound(max_rows=1).agg(
+        m=dp.mean("x", bounds=bounds), total=dp.sum("x", bounds=bounds)
+    )
+    noises = {
+        n.allotment.names[0]: n
+        for n in noise_plan(query._question, Price(Fraction(1), Fraction(0))).noises
+    }
     assert noises["total"].label == "joint_laplace"
-    assert noises["m.sum"].deviation == pytest.approx(bounds[1] - bounds[0], rel=1e-5)  # of all of ε, not of a part
+    # of all of ε, not of a part
+    assert noises["m.sum"].deviation == pytest.approx(bounds[1] - bounds[0], rel=1e-5)
     assert noises["total"].deviation == pytest.approx(math.sqrt(2) * math.hypot(*bounds), rel=1e-5)
     exact = query.exact_totals(rows)["total"][()]
     assert float(exact) == pytest.approx(20 * bounds[1] + 10 * bounds[0], abs=1e-4)
     out = query.release(epsilon=1e9)
     assert out.table["total"].item() == pytest.approx(float(exact), abs=1e-3)
     many = [(noises[name], np.full(MANY, 0, np.int64)) for name in ("m.sum", "m.count", "total")]
-    found = _with_noise(many)[noises["total"].allotment.total.key] * float(noises["total"].allotment.total.unit)
+    found = _with_noise(many)[noises["total"].allotment.total.key] * float(
+        noises["total"].allotment.total.unit
+    )
     slack = 6 * math.sqrt(5 / 4 / MANY)
     assert abs(found.std() / noises["total"].deviation - 1) < slack
     assert abs(found.std() / noises["total"].deviation / 3 - 1) > slack
@@ -332,13 +409,19 @@ def test_a_sum_beside_a_mean_costs_nothing(bounds):
         assert np.mean(np.abs(found) > error * 0.9) > alpha - beyond
 
 
-@pytest.mark.parametrize("values", [pl.Series([3, 8, 1, None] * 5), pl.Series([True, False, True, None] * 5)])
+@pytest.mark.parametrize(
+    "values", [pl.Series([3, 8, 1, None] * 5), pl.Series([True, False, True, None] * 5)]
+)
 @pytest.mark.parametrize("unit", ["id", dp.Rows(2)])
 def test_a_sum_of_whole_numbers_is_whole_whatever_the_middle_is(values, unit):
     bounds = None if values.dtype == pl.Boolean else (1, 8)  # the middle is half a number
     frame = pl.DataFrame({"id": range(20), "x": values}).dp(unit, budget=dp.Budget(epsilon=1e15))
     ask = {"m": dp.mean("x", bounds=bounds), "total": dp.sum("x", bounds=bounds), "n": dp.count()}
-    out = (frame if isinstance(unit, dp.Rows) else frame.bound(max_rows=2)).agg(**ask).release(epsilon=1e9, ci=0.95)
+    out = (
+        (frame if isinstance(unit, dp.Rows) else frame.bound(max_rows=2))
+        .agg(**ask)
+        .release(epsilon=1e9, ci=0.95)
+    )
     assert out.table.select("total", "n").rows() == [(int(values.sum()), 20)]
     assert out.table["total"].dtype == pl.Int64
     assert out.table["total_low"].item() <= values.sum() <= out.table["total_high"].item()
@@ -376,19 +459,28 @@ def drawn_pairs(plan, total, count, size=MANY):
 def test_the_noise_has_the_deviation_that_is_stated():
     plan = plan_of()
     slack = 6 * math.sqrt(3.5 / 4 / MANY)  # of a deviation, relative: the kurtosis is 4.5
-    for drawn, values, true in zip(plan.noises, drawn_pairs(plan, 10**7, 50), (10**7, 50), strict=True):
+    for drawn, values, true in zip(
+        plan.noises, drawn_pairs(plan, 10**7, 50), (10**7, 50), strict=True
+    ):
         found, stated = values.std() * float(drawn.allotment.total.unit), drawn.deviation
         assert abs(found / stated - 1) < slack
-        assert abs(found / stated / math.sqrt(2) - 1) > slack  # the negative control: the noise of each alone
-        assert abs((values.mean() - true) * float(drawn.allotment.total.unit)) < 6 * stated / math.sqrt(MANY)
+        # the negative control: the noise of each alone
+        assert abs(found / stated / math.sqrt(2) - 1) > slack
+        assert abs(
+            (values.mean() - true) * float(drawn.allotment.total.unit)
+        ) < 6 * stated / math.sqrt(MANY)
 
 
 @pytest.mark.parametrize(("scale", "holds"), [(1.0, True), (0.8, False)])
 def test_neighbours_are_as_alike_as_promised(scale, holds):
-    """Rows at the upper end move one of the two by all of l1, here as if in one group: an event is e^ε likelier."""
+    """Rows at the upper end move one of the two by all of l1, here as if in one
+    group: an event is e^ε likelier.
+    """
     plan = plan_of(1.0)
     first, second = plan.noises
-    smaller = [replace(d, mechanism=replace(d.mechanism, scale=d.scale * scale)) for d in (first, second)]
+    smaller = [
+        replace(d, mechanism=replace(d.mechanism, scale=d.scale * scale)) for d in (first, second)
+    ]
     one, row = first.allotment.weight, 2**second.allotment.total.fraction
     likelier = []
     for rows in (0, 2 * row):
@@ -402,10 +494,17 @@ def test_neighbours_are_as_alike_as_promised(scale, holds):
 
 
 def test_without_noise_the_pair_is_what_it_was_whatever_its_size():
-    first, second = (replace(d, mechanism=replace(d.mechanism, scale=1e-3)) for d in plan_of().noises)
+    first, second = (
+        replace(d, mechanism=replace(d.mechanism, scale=1e-3)) for d in plan_of().noises
+    )
     rng = np.random.default_rng(1)
     count = np.array([0, 1, 2**30, *rng.integers(0, 1000, 50)])
-    total = np.array([int(n) * int(w) for n, w in zip(count, rng.integers(-(2**42), 2**42, len(count)), strict=True)])
+    total = np.array(
+        [
+            int(n) * int(w)
+            for n, w in zip(count, rng.integers(-(2**42), 2**42, len(count)), strict=True)
+        ]
+    )
     noisy = _pair_totals(first, _noisy_ends(first, total.astype(object), count))
     assert noisy[second.allotment.total.key].tolist() == count.tolist()
     assert noisy[first.allotment.total.key].tolist() == [int(x) for x in total]

@@ -1,4 +1,6 @@
-"""Noise of which groups share a part: where it is taken, what is said of it, and how far off its numbers are."""
+"""Noise of which groups share a part: where it is taken, what is said of it,
+and how far off its numbers are.
+"""
 
 import math
 from fractions import Fraction
@@ -19,7 +21,11 @@ EVERYWHERE = {"max_groups": 24, "max_rows_per_group": 1}
 
 
 def frame(people=3, relation="add-remove", **budget):
-    table = {"u": np.repeat(np.arange(people), 24), "h": list(HOURS) * people, "x": [1.0] * (24 * people)}
+    table = {
+        "u": np.repeat(np.arange(people), 24),
+        "h": list(HOURS) * people,
+        "x": [1.0] * (24 * people),
+    }
     limit = dp.Budget(**budget) if budget else dp.Budget(epsilon=9.0, delta=1e-5)
     return pl.DataFrame(table).dp(unit="u", budget=limit, neighbors=relation)
 
@@ -51,7 +57,9 @@ def test_without_delta_they_have_a_third_of_the_error():
 
 
 def deviation(query, **price):
-    (noise,) = query._noise_plan({"epsilon": None, "delta": 0.0, "rho": None, **price}, "auto").noises
+    (noise,) = query._noise_plan(
+        {"epsilon": None, "delta": 0.0, "rho": None, **price}, "auto"
+    ).noises
     return noise.deviation
 
 
@@ -83,7 +91,9 @@ def test_it_is_taken_for_numbers_of_one_sign(asked):
         lambda f: by_hour(f).agg(m=dp.mean("x", bounds=(0, 3)), n=dp.count("x")),
         lambda f: f.group_by("h", **EVERYWHERE).count(),
         lambda f: f.count(max_rows=24),
-        lambda f: f.crosstab("h", "x", keys={"h": HOURS, "x": [1.0, 2.0]}, max_groups=48, max_rows_per_group=1),
+        lambda f: f.crosstab(
+            "h", "x", keys={"h": HOURS, "x": [1.0, 2.0]}, max_groups=48, max_rows_per_group=1
+        ),
         lambda f: f.hierarchy(["h"], keys=HOURS, max_groups=24, max_rows_per_group=1),
     ],
 )
@@ -104,9 +114,13 @@ def test_it_is_not_taken_where_intervals_count_the_sampling_of_people():
         by_hour(frame()).count().release(**PRICE, noise="k-norm", covers="population")
 
 
-@pytest.mark.parametrize(("groups", "pure", "normal"), [(24, "k_norm", "k_norm"), (9, "k_norm", "k_norm"), (6, *ALONE)])
+@pytest.mark.parametrize(
+    ("groups", "pure", "normal"), [(24, "k_norm", "k_norm"), (9, "k_norm", "k_norm"), (6, *ALONE)]
+)
 def test_the_smaller_noise_is_taken(groups, pure, normal):
-    """Laplace noise has √2·groups, K-norm noise 10.8 in 24 groups, however many groups one unit is in."""
+    """Laplace noise has √2·groups, K-norm noise 10.8 in 24 groups,
+    however many groups one unit is in.
+    """
     query = by_hour(frame(), max_groups=groups, max_rows_per_group=1).count()
     assert mechanism(query, delta=0.0) == pure
     assert mechanism(query) == normal
@@ -126,7 +140,9 @@ def test_many_groups_have_elliptic_noise_where_delta_is_there():
     query = frame().group_by("h", keys=keys, max_groups=100, max_rows_per_group=1).count()
     assert mechanism(query) == "elliptic"
     assert mechanism(query, delta=0.0) == "k_norm"
-    too_many = frame().group_by("h", keys=range(1025), max_groups=1025, max_rows_per_group=1).count()
+    too_many = (
+        frame().group_by("h", keys=range(1025), max_groups=1025, max_rows_per_group=1).count()
+    )
     assert mechanism(too_many, delta=0.0) == "discrete_laplace"
     with pytest.raises(UnsupportedOperation, match="1,024"):
         too_many.accuracy(epsilon=1.0, noise="k-norm")
@@ -152,9 +168,14 @@ def test_batches_and_budgets_in_rho_take_it_too():
     named = source.budget.plan(queries, **PRICE, noise="elliptic")
     assert named.noise["mechanism"].to_list() == ["elliptic"] * 2
     with pytest.raises(UnsupportedOperation, match="groups share a part"):
-        source.budget.plan([*queries, by_hour(source).mean("x", bounds=(0, 3))], epsilon=1.0, noise="k-norm")
+        source.budget.plan(
+            [*queries, by_hour(source).mean("x", bounds=(0, 3))], epsilon=1.0, noise="k-norm"
+        )
     rho = by_hour(frame(rho=1.0)).count()
-    ratio = rho.accuracy(rho=0.1)["scale"].item() / rho.accuracy(rho=0.1, noise="gaussian")["scale"].item()
+    ratio = (
+        rho.accuracy(rho=0.1)["scale"].item()
+        / rho.accuracy(rho=0.1, noise="gaussian")["scale"].item()
+    )
     assert ratio == pytest.approx(0.602, abs=1e-3)
     for price in ({"rho": 0.1}, {"epsilon": 0.1}):
         out = by_hour(frame(rho=1.0)).count().release(**price, noise="k-norm")
@@ -180,7 +201,12 @@ def plan_of(query, noise):
 
 
 def test_it_costs_what_is_charged():
-    (noise,) = by_hour(frame(rho=1.0)).count()._noise_plan({"epsilon": None, "delta": None, "rho": 0.1}, "auto").noises
+    (noise,) = (
+        by_hour(frame(rho=1.0))
+        .count()
+        ._noise_plan({"epsilon": None, "delta": None, "rho": 0.1}, "auto")
+        .noises
+    )
     assert Fraction(999_999, 10**7) < noise.rho <= Fraction(0.1)
     assert noise.event["fields"]["noise_multiplier"] ** -2 / 2 == pytest.approx(0.1, rel=1e-6)
 
@@ -189,7 +215,9 @@ def test_a_release_says_that_groups_share_noise():
     for name in ("elliptic", "k-norm"):
         out = by_hour(frame()).count().release(**PRICE, noise=name)
         assert "the noises of different groups share a part" in str(out.report())
-    assert "share a part" not in str(by_hour(frame()).count().release(**PRICE, noise="gaussian").report())
+    assert "share a part" not in str(
+        by_hour(frame()).count().release(**PRICE, noise="gaussian").report()
+    )
 
 
 # How far off
@@ -199,11 +227,17 @@ def test_a_release_says_that_groups_share_noise():
 def errors(request):
     """The mechanism, and its noise in two hours of many tables."""
     (noise,) = plan_of(by_hour(frame()).count(), request.param).noises
-    return noise.mechanism, np.array([noise.mechanism.draw(24)[:2] for _ in range(4000)]), request.param
+    return (
+        noise.mechanism,
+        np.array([noise.mechanism.draw(24)[:2] for _ in range(4000)]),
+        request.param,
+    )
 
 
 def test_intervals_of_single_groups_hold_as_often_as_they_say(errors):
-    """At most 5% of numbers are outside, and hardly fewer: of 4,000 tables 2.9% to 7.5%, but for one run in 1e6."""
+    """At most 5% of numbers are outside, and hardly fewer:
+    of 4,000 tables 2.9% to 7.5%, but for one run in 1e6.
+    """
     mechanism, draws, _ = errors
     misses = np.mean(np.abs(draws[:, 0]) > mechanism.error(0.05))
     assert 0.029 < misses < 0.075
@@ -213,7 +247,9 @@ def test_intervals_of_single_groups_hold_as_often_as_they_say(errors):
 
 
 def half_width(name, *keys, **price):
-    """Half the width of the interval for the difference of two hours, and the mechanism of their noise."""
+    """Half the width of the interval for the difference of two hours,
+    and the mechanism of their noise.
+    """
     query = by_hour(frame()).count()
     row = query.release(**{**PRICE, **price}, noise=name).difference(*keys)
     (noise,) = query._noise_plan({"rho": None, **PRICE, **price}, name).noises
@@ -221,7 +257,9 @@ def half_width(name, *keys, **price):
 
 
 def test_intervals_of_differences_count_what_cancels(errors):
-    """At most 5% of differences are outside: of 4,000 tables 3.2% to 6.7%, but for one run in 1e6 each."""
+    """At most 5% of differences are outside: of 4,000 tables 3.2% to
+    6.7%, but for one run in 1e6 each.
+    """
     _, draws, name = errors
     apart = draws[:, 0] - draws[:, 1]
     half, _ = half_width(name, 3, 8)
@@ -231,7 +269,9 @@ def test_intervals_of_differences_count_what_cancels(errors):
 
 
 def missed(own, half):
-    """Chance that two counts with elliptic noise differ by more than `half`, over the places of their common noise."""
+    """Chance that two counts with elliptic noise differ by more than `half`, over
+    the places of their common noise.
+    """
     whole = np.arange(-int(20 * own) - 5, int(20 * own) + 6)
     chance = 0.0
     for place in (np.arange(64) + 0.5) / 64 - 0.5:
@@ -243,7 +283,9 @@ def missed(own, half):
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0, 8.0])
 def test_differences_of_elliptic_noise_are_missed_as_often_as_is_said(epsilon):
-    """By the exact law: at most 5%, and an interval that is three rows shorter on each side misses more."""
+    """By the exact law: at most 5%, and an interval that is three rows
+    shorter on each side misses more.
+    """
     half, mechanism = half_width("elliptic", 3, 8, epsilon=epsilon)
     assert missed(mechanism.own, half) <= 0.05
     assert missed(mechanism.own, max(half - 3, 0)) > 0.05
@@ -279,15 +321,23 @@ def test_limits_that_are_chosen_buy_what_typed_limits_buy(name):
 def test_the_part_of_shared_noise_is_that_of_plans():
     for normal, name in ((False, "k-norm"), (True, "elliptic")):
         asked = by_hour(frame(), max_groups=24, max_rows_per_group=2)
-        for query in (asked.count(), asked.sum("x", bounds=(0, 5))):  # whole numbers, and numbers in fine steps
+        # whole numbers, and numbers in fine steps
+        for query in (asked.count(), asked.sum("x", bounds=(0, 5))):
             (noise,), (alone,) = (
                 query._noise_plan({"epsilon": 1.0, "delta": 1e-6, "rho": None}, kind).noises
                 for kind in (name, "gaussian" if normal else "laplace")
             )
             allotment = noise.allotment
-            part = shared_part(allotment, allotment.total.sensitivity, normal=normal, noise=NoiseKind.AUTO)
+            part = shared_part(
+                allotment, allotment.total.sensitivity, normal=normal, noise=NoiseKind.AUTO
+            )
             assert part == pytest.approx(noise.deviation / alone.deviation, rel=0.02)
-            assert shared_part(allotment, allotment.total.sensitivity, normal=normal, noise=NoiseKind.LAPLACE) == 1.0
+            assert (
+                shared_part(
+                    allotment, allotment.total.sensitivity, normal=normal, noise=NoiseKind.LAPLACE
+                )
+                == 1.0
+            )
 
 
 @pytest.mark.usefixtures("same_noise")

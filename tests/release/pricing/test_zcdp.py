@@ -36,13 +36,15 @@ def test_a_price_in_rho_is_what_its_noise_costs(noise, rho):
     query = several(framed(None), keys=["a", "b"])
     plan = priced(query._question, "rho", rho=rho, noise=noise)
     parts = [d.rho for d in plan.noises]
-    assert sum(parts) <= Fraction(repr(rho)) * (1 + Fraction(1, 2**50))  # each is rounded up when it is read
+    # each is rounded up when it is read
+    assert sum(parts) <= Fraction(repr(rho)) * (1 + Fraction(1, 2**50))
     assert float(sum(parts)) == pytest.approx(rho, rel=1e-9)
     assert float(parts[0] / parts[1]) == pytest.approx(3, rel=1e-9)  # by share
     assert plan.cost.rho == rho
     if noise == "gaussian":
         bound, scale = plan.noises[0].allotment.total.sensitivity, plan.noises[0].scale
-        assert float(bound.l2_squared) / (2 * scale**2) == pytest.approx(rho / 2, rel=1e-9)  # 3 of 6 shares
+        # 3 of 6 shares
+        assert float(bound.l2_squared) / (2 * scale**2) == pytest.approx(rho / 2, rel=1e-9)
 
 
 def test_auto_takes_the_smaller_noise_in_rho():
@@ -62,14 +64,17 @@ def test_auto_takes_the_smaller_noise_in_rho():
 def test_laplace_of_an_epsilon_is_charged_its_own_rho():
     budget = dp.Budget(rho=1)
     framed(budget).count_units().release(epsilon=1)
-    assert budget.spent.rho == pytest.approx(math.exp(-1), rel=1e-9)  # ε + e^-ε - 1; tanh(1/2) = 0.462 for others
+    # ε + e^-ε - 1; tanh(1/2) = 0.462 for others
+    assert budget.spent.rho == pytest.approx(math.exp(-1), rel=1e-9)
     assert budget.spent.rho >= math.exp(-1)
     out = framed(budget).count_units().release(epsilon=0.5)
-    assert out.noise["mechanism"].to_list() == ["laplace"]  # not the discrete law, which costs as much as any
+    # not the discrete law, which costs as much as any
+    assert out.noise["mechanism"].to_list() == ["laplace"]
     assert out.cost.rho < 0.5 * math.tanh(0.25)
 
 
-@pytest.mark.filterwarnings("ignore:The released table is empty")  # too few units: it is about the price
+# too few units: it is about the price
+@pytest.mark.filterwarnings("ignore:The released table is empty")
 def test_thresholds_pay_delta_beside_rho():
     budget = dp.Budget(rho=1, delta=1e-5)
     query = several(framed(budget))
@@ -94,7 +99,11 @@ def test_ranks_cost_what_any_private_choice_costs():
 
 @pytest.mark.parametrize(
     ("price", "words"),
-    [({}, "rho=0.01"), ({"rho": 0.1, "epsilon": 1}, "rho=0.01"), ({"epsilon": 1, "noise": "gaussian"}, "paid in ρ")],
+    [
+        ({}, "rho=0.01"),
+        ({"rho": 0.1, "epsilon": 1}, "rho=0.01"),
+        ({"epsilon": 1, "noise": "gaussian"}, "paid in ρ"),
+    ],
 )
 def test_a_price_in_other_terms_says_what_to_type(price, words):
     budget = dp.Budget(rho=1)
@@ -128,7 +137,9 @@ def test_a_limit_in_epsilon_says_which_rho_it_means():
 
 
 def test_twenty_laplace_counts_together_are_better_than_one_by_one():
-    """At (1, 1e-4) together: scale 20 when ε is split; at most 13.71 by their joint distribution."""
+    """At (1, 1e-4) together: scale 20 when ε is split;
+    at most 13.71 by their joint distribution.
+    """
     pytest.importorskip("dp_accounting")
     price = {"epsilon": 1, "delta": 1e-4, "noise": "laplace"}
     budget = dp.Budget(epsilon=1, delta=1e-4, accountant="pld")
@@ -139,7 +150,13 @@ def test_twenty_laplace_counts_together_are_better_than_one_by_one():
     assert _hockey_stick(scale, 20, 1.0) <= 1e-4
     assert _hockey_stick(scale * 0.99, 20, 1.0) > 1e-4  # and not by more than it needs
     split = dp.Budget(epsilon=1, delta=1e-4)
-    assert split.plan([framed(split).count_units() for _ in range(20)], **price).noise["scale"].unique().item() == 20
+    assert (
+        split.plan([framed(split).count_units() for _ in range(20)], **price)
+        .noise["scale"]
+        .unique()
+        .item()
+        == 20
+    )
     assert budget.spent.epsilon == 0
     outs = batch.release()
     assert len(outs) == 20
@@ -148,7 +165,8 @@ def test_twenty_laplace_counts_together_are_better_than_one_by_one():
 
 
 def _hockey_stick(scale, number, epsilon):
-    """δ(ε) of several real Laplace mechanisms: their loss convolved on a grid, by hand, without dp-accounting.
+    """δ(ε) of several real Laplace mechanisms: their loss convolved on a grid,
+    by hand, without dp-accounting.
 
     Rounded down and up in turn would bracket it; the grid of 1e-4 here is fine to about 1e-7.
     """
@@ -156,7 +174,8 @@ def _hockey_stick(scale, number, epsilon):
 
     step, one = 1e-4, 1 / scale
     grid = np.arange(-round(one / step), round(one / step) + 1) * step
-    # The loss is ε with probability 1/2, -ε with e^-ε/2, and (a loss l) has density e^(l-ε)/2)/2 between.
+    # The loss is ε with probability 1/2, -ε with e^-ε/2, and (a loss l) has density e^(l-ε)/2)/2
+    # between.
     mass = np.exp((grid - one) / 2) / 4 * step
     mass[0], mass[-1] = math.exp(-one) / 2, 0.5
     mass[1:-1] *= (0.5 - math.exp(-one) / 2) / mass[1:-1].sum()
@@ -168,7 +187,9 @@ def _hockey_stick(scale, number, epsilon):
 
 def test_one_after_the_other_is_refused_by_pld_with_the_reason(tmp_path):
     pytest.importorskip("dp_accounting")
-    budget = Ledger(tmp_path / "study.sqlite").budget("visits", epsilon=1, delta=1e-5, accountant="pld")
+    budget = Ledger(tmp_path / "study.sqlite").budget(
+        "visits", epsilon=1, delta=1e-5, accountant="pld"
+    )
     with pytest.raises(errors.UnsupportedOperation, match=r"not a valid filter.*budget\.plan"):
         framed(budget).count_units().release(epsilon=0.1)
     assert budget.spent.epsilon == 0
@@ -177,18 +198,24 @@ def test_one_after_the_other_is_refused_by_pld_with_the_reason(tmp_path):
     assert budget.remaining.epsilon == 0
 
 
-@pytest.mark.filterwarnings("ignore:The released table is empty")  # too few units: it is about the price
+# too few units: it is about the price
+@pytest.mark.filterwarnings("ignore:The released table is empty")
 def test_a_batch_has_a_name_too(tmp_path):
     ledger = Ledger(tmp_path / "study.sqlite")
     budget = ledger.budget("visits", epsilon=1, delta=1e-5)
 
     def batch(**price):
         frame = framed(budget)
-        return budget.plan([frame.count_units(), several(frame), frame.median("x", bounds=(0, 9), max_rows=1)], **price)
+        return budget.plan(
+            [frame.count_units(), several(frame), frame.median("x", bounds=(0, 9), max_rows=1)],
+            **price,
+        )
 
     first = batch(epsilon=0.5, delta=1e-6).release(name="all")
     again = batch(epsilon=0.5, delta=1e-6).release(name="all")
-    assert [a.to_polars().equals(b.to_polars()) for a, b in zip(first, again, strict=True)] == [True] * 3
+    assert [a.to_polars().equals(b.to_polars()) for a, b in zip(first, again, strict=True)] == [
+        True
+    ] * 3
     assert (budget.spent.epsilon, budget.spent.delta) == (0.5, 1e-6)
     with pytest.raises(errors.ReleaseMismatch):
         batch(epsilon=0.25, delta=1e-6).release(name="all")
@@ -197,18 +224,23 @@ def test_a_batch_has_a_name_too(tmp_path):
 
 @pytest.mark.parametrize("accountant", ["basic", "pld"])
 def test_a_mixed_batch_adds_up(accountant):
-    """Gaussian columns and the choice share the ρ of half of δ; the threshold takes the other half."""
+    """Gaussian columns and the choice share the ρ of half of δ;
+    the threshold takes the other half.
+    """
     budget = dp.Budget(epsilon=2, delta=1e-5, accountant=accountant)
     frame = framed(budget)
     queries = [several(frame), frame.median("x", bounds=(0, 9), max_rows=1), frame.count_units()]
     batch = budget.plan(queries, epsilon=2, delta=1e-5, noise="gaussian", shares=[2, 1, 1])
     drawn = [d for plan in batch._plans for d in plan.noises]
     assert {d.label for d in drawn} == {"gaussian", "exponential"}
-    # A row moves a median's scores by half a row, and by 1/64 more where public rows fade: one of them for 32 rows.
+    # A row moves a median's scores by half a row, and by 1/64 more where public rows fade: one of
+    # them for 32 rows.
     moved = {"gaussian": 1, "exponential": Fraction(33, 64)}
     rho = Fraction(0)
     for d in drawn:
-        rho += d.allotment.total.sensitivity.l2_squared * (moved[d.label] / Fraction(d.scale)) ** 2 / 2
+        rho += (
+            d.allotment.total.sensitivity.l2_squared * (moved[d.label] / Fraction(d.scale)) ** 2 / 2
+        )
     assert privacy.zcdp_to_epsilon(rho, 5e-6) <= 2
     assert privacy.zcdp_to_epsilon(rho * Fraction(1001, 1000), 5e-6) > 2
     assert batch.cost.delta == 1e-5
@@ -252,13 +284,15 @@ def test_a_batch_that_cannot_be_is_refused():
 # Statements and exports
 
 
-@pytest.mark.filterwarnings("ignore:The released table is empty")  # too few units: it is about the price
+# too few units: it is about the price
+@pytest.mark.filterwarnings("ignore:The released table is empty")
 def test_the_statement_has_what_a_reviewer_asks_for(tmp_path):
     budget = Ledger(tmp_path / "study.sqlite").budget("visits", epsilon=3, delta=1e-5)
     out = several(framed(budget)).release(epsilon=1, delta=1e-6, noise="laplace", name="by city")
     report = out.report()
     for words in (
-        "ε = 1, δ = 1e-06", "approximate differential privacy", "unit 'id' joins or leaves", "enforced", "[0, 10]",
+        "ε = 1, δ = 1e-06", "approximate differential privacy", "unit 'id' joins or leaves",
+        "enforced", "[0, 10]",
         "laplace", "threshold", "Accountant gdp", "ε = 1, δ = 1e-06 of ε = 3, δ = 1e-05 is spent",
         "2 more like the last fit", "'by city'",
         "Central model", "polars", "800-226", "Not covered", "bias",

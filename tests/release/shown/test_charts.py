@@ -1,4 +1,5 @@
-"""What a chart shows: marks, places, colours, titles and notes, of released numbers alone; and that it can be drawn.
+"""What a chart shows: marks, places, colours, titles and notes, of released numbers
+alone; and that it can be drawn.
 
 Numbers are made up here: errors as `Release.accuracy` gives them, which a chart is made of.
 """
@@ -17,7 +18,13 @@ from dpframe.errors import InvalidArgument, InvalidPrice, UnsupportedOperation
 from dpframe.release.shown import Grouped, Heading, grouped_chart, read_look
 from dpframe.release.shown.charts import Look, heatmap, margin, shown
 from dpframe.release.shown.charts.look import labels_of, wrapped
-from dpframe.release.shown.charts.places import BinPlace, NamePlace, NumberPlace, TimePlace, place_of
+from dpframe.release.shown.charts.places import (
+    BinPlace,
+    NamePlace,
+    NumberPlace,
+    TimePlace,
+    place_of,
+)
 from dpframe.release.shown.crosstab import Crosstab
 
 HEADING = Heading("Number of rows by key", ("Released at ε = 1; protected: unit 'user'.",))
@@ -33,14 +40,20 @@ def errors_of(keys, values, error=10.0, **types):
     numbers = pl.DataFrame({"column": ["n"] * len(value), "value": value, "error": errors})
     known = pl.when(pl.col("value").is_not_null())
     numbers = numbers.with_columns(
-        error=known.then("error"), lower=known.then(value - errors), upper=known.then(value + errors)
+        error=known.then("error"),
+        lower=known.then(value - errors),
+        upper=known.then(value + errors),
     )
     return pl.concat([table, numbers], how="horizontal")
 
 
 def chart_of(keys, values, error=10.0, look=NO_LOOK, *, dtype=None, rest=False, **types):
     errors = errors_of(keys, values, error, **types)
-    return grouped_chart(Grouped(tuple(keys), errors, dtype or pl.Int64(), "Number of rows", rest=rest), HEADING, look)
+    return grouped_chart(
+        Grouped(tuple(keys), errors, dtype or pl.Int64(), "Number of rows", rest=rest),
+        HEADING,
+        look,
+    )
 
 
 def spec(chart, made={}):  # noqa: B006 - a chart is written once
@@ -73,27 +86,38 @@ def png(chart):
 
 KINDS = {
     "names": lambda: chart_of({"k": ["a", None, "c"]}, [100, -50, 3]),
-    "long names": lambda: chart_of({"k": [LONG * 50, "数" * 300, "line\nend", "", "\x00"]}, [100] * 5),
+    "long names": lambda: chart_of(
+        {"k": [LONG * 50, "数" * 300, "line\nend", "", "\x00"]}, [100] * 5
+    ),
     "many names": lambda: chart_of({"k": [f"{LONG} {i}" for i in range(500)]}, range(500)),
     "one name": lambda: chart_of({"k": ["a"]}, [100]),
     "steps": lambda: chart_of({"k": [1, 2, 5, None]}, [100, -50, 3, 1]),
     "many steps": lambda: chart_of({"k": range(1000)}, range(1000)),
     "colours": lambda: chart_of({"k": [1, 1, 2, 2], "sex": ["f", "m"] * 2}, [100, 200, 300, 5]),
-    "colours of names": lambda: chart_of({"k": list("aabb"), "sex": ["f", "m"] * 2}, [100, 200, 300, 5]),
+    "colours of names": lambda: chart_of(
+        {"k": list("aabb"), "sex": ["f", "m"] * 2}, [100, 200, 300, 5]
+    ),
     "days": lambda: chart_of({"day": DAYS}, [*range(20), None, *range(19)]),
     "one day": lambda: chart_of({"day": DAYS[:1]}, [5]),
     "nothing": lambda: chart_of({"k": ["a", "b"]}, [None, None]),
-    "huge": lambda: chart_of({"k": ["a", "b", "c"]}, [1.7e308, -1e300, None], 1e300, dtype=pl.Float64()),
+    "huge": lambda: chart_of(
+        {"k": ["a", "b", "c"]}, [1.7e308, -1e300, None], 1e300, dtype=pl.Float64()
+    ),
     "tiny": lambda: chart_of({"k": DAYS[:2]}, [1e-300, -1e-300], 1e-300, dtype=pl.Float64()),
     "moments": lambda: chart_of({"k": ["a", "b"]}, [20_000.0, 20_009.0], 2.5, dtype=pl.Date()),
     "moments of steps": lambda: chart_of({"k": [1, 2]}, [20_000.0, 20_009.0], 2.5, dtype=pl.Date()),
     "crosstab": lambda: heat(grid_of([[100, 9, 109], [None, 0, 0]], margins=True)),
     "signed": lambda: heat(grid_of([[1e300, -1e300], [None, 0.0]], error=1e299), signed=True),
     "large crosstab": lambda: heat(grid_of(np.arange(1, 7 * 24 + 1).reshape(7, 24) * 100)),
-    "huge crosstab": lambda: heat(grid_of(np.arange(1, 300 * 200 + 1).reshape(300, 200), margins=True)),
+    "huge crosstab": lambda: heat(
+        grid_of(np.arange(1, 300 * 200 + 1).reshape(300, 200), margins=True)
+    ),
     "long crosstab": lambda: heat(grid_of(np.full((8, 8), 500), rows=LONGS, columns=LONGS)),
 }
-LONG = "Armed forces occupations, including commissioned and non-commissioned officers, and everybody else there is"
+LONG = (
+    "Armed forces occupations, including commissioned and non-commissioned officers, and "
+    "everybody else there is"
+)
 LONGS = [(f"{LONG} {i}",) for i in range(8)]
 
 
@@ -110,7 +134,9 @@ def test_every_kind_is_drawn_within_800_pixels(kind):
 
 def test_names_lie_and_bins_stand_however_many_there_are():
     for number in (1, 3, 20):
-        names = spec(chart_of({"city": [f"city {i}" for i in range(number)]}, range(20, 20 + number)))
+        names = spec(
+            chart_of({"city": [f"city {i}" for i in range(number)]}, range(20, 20 + number))
+        )
         assert names["layer"][0]["encoding"]["y"]["field"] == "label"
         labels = [f"[{i}, {i + 1})" for i in range(number)]
         bins = spec(chart_of({"age": labels}, range(20, 20 + number), age=pl.Enum(labels)))
@@ -120,11 +146,18 @@ def test_names_lie_and_bins_stand_however_many_there_are():
 
 def test_bins_have_their_edges_below_them():
     labels = ["< 18", "[18, 30)", "[30, 65)", "≥ 65"]
-    axis = spec(chart_of({"age": [*labels, None]}, [5, 50, 60, 70, 1], age=pl.Enum(labels)))["layer"][0]["encoding"][
-        "x"
-    ]
+    axis = spec(chart_of({"age": [*labels, None]}, [5, 50, 60, 70, 1], age=pl.Enum(labels)))[
+        "layer"
+    ][0]["encoding"]["x"]
     assert axis["axis"]["values"][:3] == [1.0, 2.0, 3.0]
-    for text in ('"1": "18"', '"2": "30"', '"3": "65"', '"0.5": "< 18"', '"3.5": "\\u2265 65"', '"null"'):
+    for text in (
+        '"1": "18"',
+        '"2": "30"',
+        '"3": "65"',
+        '"0.5": "< 18"',
+        '"3.5": "\\u2265 65"',
+        '"null"',
+    ):
         assert text in axis["axis"]["labelExpr"]
 
 
@@ -143,7 +176,11 @@ def test_more_bins_than_can_be_seen_as_bars_are_a_line():
         (pl.Enum(["low", "high"]), ["low"], NamePlace),
         (pl.Enum(["[0, 1)", "[2, 3)"]), ["[0, 1)"], NamePlace),  # a gap between them
         (pl.Enum(["[0, 1)", "[1, 3]"]), ["[0, 1)"], BinPlace),
-        (pl.Enum(["[2026-01-01, 2026-02-01)", "[2026-02-01, 2026-03-01]"]), ["[2026-01-01, 2026-02-01)"], TimePlace),
+        (
+            pl.Enum(["[2026-01-01, 2026-02-01)", "[2026-02-01, 2026-03-01]"]),
+            ["[2026-01-01, 2026-02-01)"],
+            TimePlace,
+        ),
         (pl.Int64(), [3, 1], NumberPlace),
         (pl.Float64(), [0.5, 1.5], NumberPlace),
         (pl.Date(), DAYS[:2], TimePlace),
@@ -245,12 +282,19 @@ def test_names_are_the_colour_beside_dates_and_bins_wherever_they_are_named():
     chart = chart_of(keys, range(80))
     assert spec(chart)["layer"][1]["encoding"]["color"]["scale"]["domain"] == ["Bonn", "Kiel"]
     labels = ["[0, 18)", "[18, 65]"]
-    bins = chart_of({"age": labels * 2, "sex": ["f", "f", "m", "m"]}, [100] * 4, age=pl.Enum(labels))
-    assert [layer["encoding"]["x"]["field"] for layer in spec(bins)["layer"]] == ["left"] + ["middle"] * 3
+    bins = chart_of(
+        {"age": labels * 2, "sex": ["f", "f", "m", "m"]}, [100] * 4, age=pl.Enum(labels)
+    )
+    assert [layer["encoding"]["x"]["field"] for layer in spec(bins)["layer"]] == ["left"] + [
+        "middle"
+    ] * 3
 
 
 def test_two_keys_of_many_values_are_one_label():
-    keys = {"a": [f"a{i}" for i in range(10) for _ in range(10)], "b": [f"b{i}" for _ in range(10) for i in range(10)]}
+    keys = {
+        "a": [f"a{i}" for i in range(10) for _ in range(10)],
+        "b": [f"b{i}" for _ in range(10) for i in range(10)],
+    }
     chart = chart_of(keys, range(100))
     assert rows_of(chart)[0]["label"] == "a9, b9"  # the largest
     assert "of 100 groups" in notes_of(chart)
@@ -271,27 +315,40 @@ def test_a_few_groups_keep_their_order_and_many_are_sorted_and_cut():
     chart = chart_of({"k": [f"key {i}" for i in range(5000)]}, range(5000))
     rows = rows_of(chart)
     assert [row["value"] for row in rows] == list(range(4999, 4999 - len(rows), -1))
-    assert f"The {len(rows)} largest of 5,000 groups; {5000 - len(rows):,} are not shown." in notes_of(chart)
+    assert (
+        f"The {len(rows)} largest of 5,000 groups; {5000 - len(rows):,} are not shown."
+        in notes_of(chart)
+    )
 
 
 @pytest.mark.parametrize(
     ("order", "first", "which"),
-    [("descending", "key 99", "largest"), ("ascending", "key 0", "smallest"), ("keys", "key 0", "first")],
+    [
+        ("descending", "key 99", "largest"),
+        ("ascending", "key 0", "smallest"),
+        ("keys", "key 0", "first"),
+    ],
 )
 def test_the_order_that_is_asked_for(order, first, which):
-    chart = chart_of({"k": [f"key {i}" for i in range(100)]}, range(100), look=read_look(None, None, None, order))
+    chart = chart_of(
+        {"k": [f"key {i}" for i in range(100)]}, range(100), look=read_look(None, None, None, order)
+    )
     assert rows_of(chart)[0]["label"] == first
     assert f" {which} of 100 groups" in notes_of(chart)
 
 
 def test_bins_in_the_order_of_their_numbers_lie():
     labels = ["[0, 18)", "[18, 65]"]
-    chart = chart_of({"age": labels}, [1, 2], look=read_look(None, None, None, "descending"), age=pl.Enum(labels))
+    chart = chart_of(
+        {"age": labels}, [1, 2], look=read_look(None, None, None, "descending"), age=pl.Enum(labels)
+    )
     assert [row["label"] for row in rows_of(chart)] == ["[18, 65]", "[0, 18)"]
 
 
 def test_the_row_of_suppressed_groups_stays_last():
-    chart = chart_of({"k": [*(f"key {i}" for i in range(100)), "(other)"]}, [*range(100), 10**6], rest=True)
+    chart = chart_of(
+        {"k": [*(f"key {i}" for i in range(100)), "(other)"]}, [*range(100), 10**6], rest=True
+    )
     assert rows_of(chart)[-1]["label"] == "(other)"
     assert "of 100 groups" in notes_of(chart)
     numbers = chart_of({"k": [5, 6, -1]}, [100, 200, 7], rest=True)
@@ -308,7 +365,10 @@ def test_what_is_noise_alone_is_hollow():
     assert [row["noise"] for row in rows_of(chart)] == [False, True, True, True]
     assert "Hollow: no larger than the margin of error." in notes_of(chart)
     assert "Hollow" not in notes_of(chart_of({"k": ["a"]}, [100]))
-    assert [row["noise"] for row in rows_of(chart_of({"k": ["a", "b"]}, [0, 5], error=0.0))] == [False, False]
+    assert [row["noise"] for row in rows_of(chart_of({"k": ["a", "b"]}, [0, 5], error=0.0))] == [
+        False,
+        False,
+    ]
 
 
 @pytest.mark.one_in(3)
@@ -317,7 +377,10 @@ def test_tiny_and_huge_numbers_are_drawn(size):
     for values in ([size, -size / 2, 0.0], [size] * 3):
         for keys in ({"k": ["a", "b", "c"]}, {"k": [1, 2, 3]}, {"k": DAYS[:3]}):
             chart = chart_of(keys, values, error=size / 10, dtype=pl.Float64())
-            layers = [layer["encoding"]["x" if "a" in keys["k"] else "y"] for layer in spec(chart)["layer"]]
+            layers = [
+                layer["encoding"]["x" if "a" in keys["k"] else "y"]
+                for layer in spec(chart)["layer"]
+            ]
             domain = next(axis["scale"]["domain"] for axis in layers if "scale" in axis)
             assert all(map(math.isfinite, domain))
             assert domain[0] < domain[1]
@@ -326,7 +389,11 @@ def test_tiny_and_huge_numbers_are_drawn(size):
 
 def test_missing_and_endless_numbers_are_drawn():
     values = [None, math.nan, math.inf, -math.inf, 3.0]
-    for keys in ({"k": ["a", "b", "c", "d", None]}, {"k": [1, 2, 3, None, 5]}, {"k": [*DAYS[:4], None]}):
+    for keys in (
+        {"k": ["a", "b", "c", "d", None]},
+        {"k": [1, 2, 3, None, 5]},
+        {"k": [*DAYS[:4], None]},
+    ):
         chart = chart_of(keys, values, dtype=pl.Float64())
         assert {row["value"] for row in rows_of(chart)} <= {None, 3.0}
         assert "Suppressed or hidden by noise: " in notes_of(chart)
@@ -339,7 +406,12 @@ def test_numbers_as_text_stay_short():
         "1,000,000,000,000,000,000",
         "2.5e+15",
     ]
-    assert [margin(x) for x in (1e-300, 3e-10, 2.5e15, 1e300)] == ["1e-300", "3e-10", "2.5e+15", "1e+300"]
+    assert [margin(x) for x in (1e-300, 3e-10, 2.5e15, 1e300)] == [
+        "1e-300",
+        "3e-10",
+        "2.5e+15",
+        "1e+300",
+    ]
 
 
 def test_no_group_is_no_picture():
@@ -370,7 +442,10 @@ def test_values_that_are_dates_are_points_also_beside_one_another():
 
 
 def test_the_size_is_that_of_the_whole_picture():
-    assert png(chart_of({"k": ["a", LONG]}, [100, 200], look=read_look(None, 380, 300, None))) == (380, 300)
+    assert png(chart_of({"k": ["a", LONG]}, [100, 200], look=read_look(None, 380, 300, None))) == (
+        380,
+        300,
+    )
     wide, _ = png(heat(grid_of([[100, 200], [300, 400]]), read_look(None, 380, 300, None)))
     assert 250 < wide <= 380
 
@@ -380,13 +455,25 @@ def test_the_look_is_that_which_was_asked_for():
         values = range(len(keys["k"]))
         made = spec(chart_of(keys, values, look=read_look(None, 380, 300, None)))
         assert (made["width"], made["height"], made["autosize"]["type"]) == (380, 300, "fit")
-        assert spec(chart_of(keys, values, look=read_look("Mine", None, None, None)))["title"]["text"] == ["Mine"]
+        assert spec(chart_of(keys, values, look=read_look("Mine", None, None, None)))["title"][
+            "text"
+        ] == ["Mine"]
         assert spec(chart_of(keys, values))["title"]["text"] == ["Number of rows by key"]
-        assert spec(chart_of(keys, values, look=read_look("", None, None, None)))["title"]["text"] == [" "]
+        assert spec(chart_of(keys, values, look=read_look("", None, None, None)))["title"][
+            "text"
+        ] == [" "]
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"title": 3}, {"width": 10}, {"width": 500.5}, {"height": "high"}, {"sort": "-y"}, {"sort": True}]
+    "wrong",
+    [
+        {"title": 3},
+        {"width": 10},
+        {"width": 500.5},
+        {"height": "high"},
+        {"sort": "-y"},
+        {"sort": True},
+    ],
 )
 def test_a_look_that_cannot_be_is_refused_with_what_to_type(wrong):
     with pytest.raises(InvalidArgument, match=rf"plot: {next(iter(wrong))}= is"):
@@ -402,7 +489,11 @@ def test_a_chart_has_no_background_and_one_grey_for_both_kinds_of_page():
         linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
-    for grey in (made["config"]["axis"]["labelColor"], made["title"]["color"], made["title"]["subtitleColor"]):
+    for grey in (
+        made["config"]["axis"]["labelColor"],
+        made["title"]["color"],
+        made["title"]["subtitleColor"],
+    ):
         for page in ("#ffffff", "#111111"):
             ends = sorted([luminance(grey), luminance(page)])
             assert (ends[1] + 0.05) / (ends[0] + 0.05) > 4
@@ -418,7 +509,9 @@ def grid_of(values, error=10.0, *, margins=False, rows=None, columns=None):
     across = columns or [(f"column {j}",) for j in range(width)]
     known = values.astype(float)
     ends = (known - error, known + error)
-    return Crosstab(("a",), ("b",), down, across, values, *ends, (height - margins, width - margins), True)
+    return Crosstab(
+        ("a",), ("b",), down, across, values, *ends, (height - margins, width - margins), True
+    )
 
 
 def heat(grid, look=NO_LOOK, **options):
@@ -450,7 +543,9 @@ def test_colours_part_at_zero_where_numbers_can_be_negative():
     assert len(set(scale["range"])) == 3
     counts = spec(heat(grid))["layer"][0]["encoding"]["color"]["scale"]
     assert counts["domain"] == [0, 300.0]
-    assert spec(heat(grid_of([[100, 50]]), signed=True))["layer"][0]["encoding"]["color"]["scale"]["domain"] == [
+    assert spec(heat(grid_of([[100, 50]]), signed=True))["layer"][0]["encoding"]["color"]["scale"][
+        "domain"
+    ] == [
         0,
         100.0,
     ]
@@ -495,7 +590,9 @@ ROWS = {
 
 def frame(table=None):
     return dp.protect(
-        pl.DataFrame(ROWS) if table is None else table, unit="id", budget=dp.Budget(epsilon=1e9, delta=0.5)
+        pl.DataFrame(ROWS) if table is None else table,
+        unit="id",
+        budget=dp.Budget(epsilon=1e9, delta=0.5),
     )
 
 
@@ -505,12 +602,22 @@ TITLES = {
     "Number of rows by city": lambda f: f.group_by("city", keys=CITIES, **ONE).count(),
     "Number of units by city": lambda f: f.group_by("city", keys=CITIES, **ONE).count_units(),
     "Mean of age by city, where age >= 18 and city != 'Ulm'": lambda f: (
-        f.filter(dp.col("age") >= 18).filter(dp.col("city") != "Ulm").group_by("city", keys=CITIES, **ONE)
+        f.filter(dp.col("age") >= 18)
+        .filter(dp.col("city") != "Ulm")
+        .group_by("city", keys=CITIES, **ONE)
     ).mean("age", (0, 100)),
-    "Median of age by city": lambda f: f.group_by("city", keys=CITIES, **ONE).median("age", (0, 100)),
-    "Quantile 0.9 of age by city": lambda f: f.group_by("city", keys=CITIES, **ONE).quantile("age", 0.9, (0, 100)),
-    "Standard deviation of age by city": lambda f: f.group_by("city", keys=CITIES, **ONE).std("age", (0, 100)),
-    "Number of different values of age by city": lambda f: f.group_by("city", keys=CITIES, **ONE).n_unique("age"),
+    "Median of age by city": lambda f: f.group_by("city", keys=CITIES, **ONE).median(
+        "age", (0, 100)
+    ),
+    "Quantile 0.9 of age by city": lambda f: f.group_by("city", keys=CITIES, **ONE).quantile(
+        "age", 0.9, (0, 100)
+    ),
+    "Standard deviation of age by city": lambda f: f.group_by("city", keys=CITIES, **ONE).std(
+        "age", (0, 100)
+    ),
+    "Number of different values of age by city": lambda f: f.group_by(
+        "city", keys=CITIES, **ONE
+    ).n_unique("age"),
     "Sum of age by city and day": lambda f: f.group_by(
         "city", "day", keys={"city": CITIES, "day": DAYS[:3]}, **ONE
     ).sum("age", (0, 100)),
@@ -534,13 +641,21 @@ def test_a_title_says_what_was_asked_and_a_subtitle_the_price_and_the_unit(title
 
 
 def test_the_subtitle_names_what_was_done_after_the_release():
-    out = TITLES["Number of rows by city"](frame()).release(epsilon=1).nonnegative().round().suppress(below=3)
+    out = (
+        TITLES["Number of rows by city"](frame())
+        .release(epsilon=1)
+        .nonnegative()
+        .round()
+        .suppress(below=3)
+    )
     assert "After nonnegative(), round(), suppress(below=3)." in notes_of(out.plot())
 
 
 def test_a_batch_says_for_how_many_questions_it_was_paid():
     f = frame()
-    first, _ = f._budget.plan([TITLES["Number of rows by city"](f), f.count_units()], epsilon=1).release()
+    first, _ = f._budget.plan(
+        [TITLES["Number of rows by city"](f), f.count_units()], epsilon=1
+    ).release()
     assert "Released at ε = 1 for 2 queries together; protected" in notes_of(first.plot())
 
 
@@ -552,7 +667,9 @@ def test_a_margin_that_is_not_proved_is_called_likely():
 
 def test_one_of_several_marginals_has_a_title_too():
     tables = (
-        frame().cut("age", [0, 50, 100], into="band").marginals(["city", "band"], keys={"city": CITIES}, max_rows=1)
+        frame()
+        .cut("age", [0, 50, 100], into="band")
+        .marginals(["city", "band"], keys={"city": CITIES}, max_rows=1)
     )
     out = tables.release(epsilon=5, delta=1e-6)
     assert spec(out["city", "band"].plot())["title"]["text"] == ["Number of rows by city and band"]
@@ -585,9 +702,19 @@ def test_a_picture_reads_no_row(monkeypatch):
 
 
 def test_errors_at_several_prices_are_one_table():
-    query = frame().group_by("city", keys=CITIES, **ONE).agg(n=dp.count(), m=dp.mean("age", (0, 100)))
+    query = (
+        frame().group_by("city", keys=CITIES, **ONE).agg(n=dp.count(), m=dp.mean("age", (0, 100)))
+    )
     table = query.accuracy(epsilon=[0.1, 1, 3], assume_rows=2000)
-    assert table.columns == ["epsilon", "column", "aggregate", "mechanism", "scale", "error", "useful_from"]
+    assert table.columns == [
+        "epsilon",
+        "column",
+        "aggregate",
+        "mechanism",
+        "scale",
+        "error",
+        "useful_from",
+    ]
     assert table["epsilon"].to_list() == [0.1, 0.1, 1.0, 1.0, 3.0, 3.0]
     for price in (0.1, 1, 3):
         alone = query.accuracy(epsilon=price, assume_rows=2000)
@@ -611,11 +738,15 @@ def test_prices_that_cannot_be_are_refused(prices):
 
 
 def test_error_against_price_is_a_line_with_its_numbers():
-    query = frame().group_by("city", keys=CITIES, **ONE).agg(n=dp.count(), m=dp.mean("age", (0, 100)))
+    query = (
+        frame().group_by("city", keys=CITIES, **ONE).agg(n=dp.count(), m=dp.mean("age", (0, 100)))
+    )
     chart = query.plot("n", epsilon=[3, 0.1, 1])
     rows = rows_of(chart)
     assert [row["price"] for row in rows] == [0.1, 1.0, 3.0]
-    assert [row["error"] for row in rows] == query.accuracy(epsilon=[0.1, 1, 3])["error"].to_list()[::2]
+    assert [row["error"] for row in rows] == query.accuracy(epsilon=[0.1, 1, 3])["error"].to_list()[
+        ::2
+    ]
     assert all(row["text"].startswith("± ") for row in rows)
     assert spec(chart)["title"]["text"] == ["Error to expect: Number of rows by city"]
 
@@ -652,7 +783,9 @@ def test_an_error_of_nothing_is_drawn():
 @pytest.mark.parametrize("size", [4, 30])
 @pytest.mark.parametrize("ask", ["crosstab", "bars", "by two"])
 def test_what_is_wholly_suppressed_is_in_the_picture(ask, size, tmp_path):
-    """With numbers in its cells or without, a chart has each released key, and says that numbers are not there."""
+    """With numbers in its cells or without, a chart has each released key, and
+    says that numbers are not there.
+    """
     keys = {name: [f"{name}{i}" for i in range(size)] for name in ("down", "across")}
     few = {name: listed[:4] for name, listed in keys.items()}
     levels = (pl.DataFrame({name: listed[1:]}) for name, listed in keys.items())
@@ -671,5 +804,7 @@ def test_what_is_wholly_suppressed_is_in_the_picture(ask, size, tmp_path):
     assert ask == "bars" or ">across0<" in text
     words = "no number is released" if ask == "crosstab" else "Suppressed or hidden by noise: "
     assert words in text
-    full = frame.drop_nulls().histogram("down", keys=keys["down"][1:], max_rows=1).release(epsilon=90)
+    full = (
+        frame.drop_nulls().histogram("down", keys=keys["down"][1:], max_rows=1).release(epsilon=90)
+    )
     assert "Suppressed" not in str(full.plot().to_dict()["title"])

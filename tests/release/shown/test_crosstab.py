@@ -1,4 +1,6 @@
-"""Crosstabs and histograms against those of pandas and NumPy, cell by cell, with noise that is surely zero."""
+"""Crosstabs and histograms against those of pandas and NumPy, cell by cell,
+with noise that is surely zero.
+"""
 
 import functools
 import re
@@ -10,7 +12,13 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.errors import InvalidArgument, MissingBounds, UnboundedContribution, UnsupportedOperation, WrongType
+from dpframe.errors import (
+    InvalidArgument,
+    MissingBounds,
+    UnboundedContribution,
+    UnsupportedOperation,
+    WrongType,
+)
 from dpframe.release.shown.crosstab import _labels
 from dpframe.release.shown.error_tables import crosstab
 
@@ -42,7 +50,13 @@ def release(index, columns, kind="pandas", keys=KEYS, epsilon=CERTAIN, **options
 def expected(index, columns, down, across, fill=0, **options):
     """What pandas says, with keys that nobody has, in the order listed."""
     values = options.pop("values", None)
-    raw = RAW if values is None else RAW[RAW[values].notna()] if options["aggfunc"] == "count" else RAW
+    raw = (
+        RAW
+        if values is None
+        else RAW[RAW[values].notna()]
+        if options["aggfunc"] == "count"
+        else RAW
+    )
     given = {} if values is None else {"values": raw[values]}
     table = pd.crosstab(raw[index], raw[columns], **given, **options)
     rows = [*down, "All"] if "All" in table.index else down
@@ -68,8 +82,13 @@ def test_counts_with_nulls_and_keys_that_nobody_has(margins):
 @pytest.mark.parametrize("normalize", ["index", "columns", "all"])
 def test_parts_of_rows_columns_and_all(normalize, margins):
     out = release("town", "sex", normalize=normalize, margins=margins)
-    same(out.table, expected("town", "sex", KEYS["town"], KEYS["sex"], normalize=normalize, margins=margins))
-    assert out.to_polars().to_numpy()[:, 1:].astype(float).sum() == pytest.approx(out.table.to_numpy().sum())
+    same(
+        out.table,
+        expected("town", "sex", KEYS["town"], KEYS["sex"], normalize=normalize, margins=margins),
+    )
+    assert out.to_polars().to_numpy()[:, 1:].astype(float).sum() == pytest.approx(
+        out.table.to_numpy().sum()
+    )
 
 
 def test_parts_of_nothing_are_null():
@@ -86,7 +105,9 @@ def test_parts_of_nothing_are_null():
 def test_weighted_tables(aggfunc, values):
     bounds = {} if aggfunc == "count" else {"bounds": (0, 40)}
     out = release("town", "sex", values=values, aggfunc=aggfunc, margins=True, **bounds)
-    theirs = expected("town", "sex", KEYS["town"], KEYS["sex"], values=values, aggfunc=aggfunc, margins=True)
+    theirs = expected(
+        "town", "sex", KEYS["town"], KEYS["sex"], values=values, aggfunc=aggfunc, margins=True
+    )
     same(out.table, theirs, rtol=1e-5)
     assert out.to_polars().columns == ["town", "f", "m", "All"]
     assert out.to_polars().shape == (4, 4)
@@ -106,14 +127,18 @@ def test_several_keys_and_one_element_axes():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_steps_come_before_parts(kind):
-    """Of 42 cells that nobody is in none is negative with a chance of 3e-9; a column's total is with one of 1e-14."""
+    """Of 42 cells that nobody is in none is negative with a chance of 3e-9;
+    a column's total is with one of 1e-14.
+    """
     keys = {**KEYS, "job": [*KEYS["job"], *map(str, range(20))]}
     out = release("job", "sex", kind, keys, normalize="columns", epsilon=0.5)
     assert out.to_pandas().min().min() < 0
     table = out.nonnegative().to_pandas()
     assert table.min().min() >= 0
     assert table.sum().tolist() == pytest.approx([1, 1])
-    cells = release("job", "sex", kind, epsilon=CERTAIN, normalize="all", margins=True).suppress(below=1)
+    cells = release("job", "sex", kind, epsilon=CERTAIN, normalize="all", margins=True).suppress(
+        below=1
+    )
     assert cells.to_pandas().loc["pilot"].isna().all()
 
 
@@ -125,7 +150,9 @@ def test_a_page_of_a_crosstab_marks_its_cells_once(monkeypatch):
     marked = functools.cached_property(lambda grid: made.append(grid) or plain(grid))
     marked.__set_name__(room.Crosstab, "marked")
     monkeypatch.setattr(room.Crosstab, "marked", marked)
-    frame = dp.protect(pl.DataFrame({"id": [1], "a": [0], "b": [0]}), unit="id", budget=dp.Budget(epsilon=9))
+    frame = dp.protect(
+        pl.DataFrame({"id": [1], "a": [0], "b": [0]}), unit="id", budget=dp.Budget(epsilon=9)
+    )
     keys = {"a": range(4), "b": range(3)}
     out = frame.crosstab("a", "b", keys=keys, max_groups=1, max_rows_per_group=1).release(epsilon=1)
     assert out.suppress(below=1)._repr_html_()
@@ -134,7 +161,9 @@ def test_a_page_of_a_crosstab_marks_its_cells_once(monkeypatch):
 
 @pytest.mark.long
 def test_the_error_of_a_part_holds():
-    """At 90%, 200 releases of 6 parts: more than 190 misses have a chance below 1e-6 where at most 120 are expected."""
+    """At 90%, 200 releases of 6 parts: more than 190 misses have a chance below 1e-6
+    where at most 120 are expected.
+    """
     truth = expected("town", "sex", KEYS["town"], KEYS["sex"], normalize="index").to_numpy()
     frame = dp.protect(RAW, unit="id", budget=dp.Budget(epsilon=1e6))
     keys = {name: KEYS[name] for name in ("town", "sex")}
@@ -145,7 +174,9 @@ def test_the_error_of_a_part_holds():
     assert missed <= 190
 
 
-@pytest.mark.parametrize(("under", "over"), [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize(
+    ("under", "over"), [(False, False), (True, False), (False, True), (True, True)]
+)
 def test_bins_beyond_the_edges_only_when_asked(under, over):
     rows = {"id": range(9), "x": [-np.inf, -1.0, 0.0, 5.0, 10.0, 10.5, 20.0, np.inf, None]}
     frame = dp.protect(pl.DataFrame(rows), unit="id", budget=dp.Budget(epsilon=1e12))
@@ -155,7 +186,12 @@ def test_bins_beyond_the_edges_only_when_asked(under, over):
     assert table.rows() == [("< 0", 2)] * under + middle + [("≥ 20", 2)] * over
 
 
-REGIONS = [(region, town, sex) for region, towns in (("n", "ab"), ("s", "c")) for town in towns for sex in "fm"]
+REGIONS = [
+    (region, town, sex)
+    for region, towns in (("n", "ab"), ("s", "c"))
+    for town in towns
+    for sex in "fm"
+]
 
 
 def regional(kind="pandas", epsilon=CERTAIN, **options):
@@ -165,16 +201,34 @@ def regional(kind="pandas", epsilon=CERTAIN, **options):
     return raw, frame.crosstab(["region", "town"], "sex", **asked).release(epsilon=epsilon)
 
 
-@pytest.mark.parametrize("options", [{}, {"values": "pay", "aggfunc": "sum"}, {"values": "pay", "aggfunc": "mean"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"values": "pay", "aggfunc": "sum"}, {"values": "pay", "aggfunc": "mean"}]
+)
 def test_a_subtotal_follows_the_rows_that_it_adds_up(options):
     asked = options | ({"bounds": (0, 40)} if options else {})
     raw, out = regional(**asked)
     table = out.table
-    assert table.index.tolist() == [("n", "a"), ("n", "b"), ("n", "All"), ("s", "c"), ("s", "All"), ("All", "")]
+    assert table.index.tolist() == [
+        ("n", "a"),
+        ("n", "b"),
+        ("n", "All"),
+        ("s", "c"),
+        ("s", "All"),
+        ("All", ""),
+    ]
     given = {"values": raw["pay"], **{"aggfunc": options["aggfunc"]}} if options else {}
     theirs = pd.crosstab(raw["region"], raw["sex"], margins=True, **given)
-    np.testing.assert_allclose(table.xs("All", level="town").to_numpy(float), theirs.loc[["n", "s"]].to_numpy(float))
-    assert regional("polars", **asked)[1].table["town"].to_list() == ["a", "b", "All", "c", "All", ""]
+    np.testing.assert_allclose(
+        table.xs("All", level="town").to_numpy(float), theirs.loc[["n", "s"]].to_numpy(float)
+    )
+    assert regional("polars", **asked)[1].table["town"].to_list() == [
+        "a",
+        "b",
+        "All",
+        "c",
+        "All",
+        "",
+    ]
     lines = out.to_csv().splitlines()
     assert lines[3].startswith("n,All,")
     assert lines[-1].startswith("All,")
@@ -184,14 +238,17 @@ def test_subtotals_have_the_errors_of_sums():
     _, out = regional(epsilon=1)
     errors = out.accuracy().set_index(["region", "town", "sex"])["error"]
     cell, part, row, everything = (
-        errors[at] for at in (("n", "a", "f"), ("n", "All", "f"), ("n", "a", "All"), ("All", "", "All"))
+        errors[at]
+        for at in (("n", "a", "f"), ("n", "All", "f"), ("n", "a", "All"), ("All", "", "All"))
     )
     assert cell < part == row < everything
     assert errors["s", "All", "f"] == cell  # the sum of one row
 
 
 def test_subtotals_tell_nothing_about_hidden_numbers():
-    """Of a region's rows and its subtotal none is hidden alone, in each column. For widths see `test_suppression`."""
+    """Of a region's rows and its subtotal none is hidden alone, in each column.
+    For widths see `test_suppression`.
+    """
     _, out = regional()
     limit = int(out.table.iloc[0, 0]) + 1
     hidden = out.suppress(limit).table.isna()
@@ -209,8 +266,13 @@ def test_cells_of_people_and_of_medians():
     raw = pd.concat([RAW, RAW])
     frame = dp.protect(raw, unit="id", budget=dp.Budget(epsilon=1e12))
     keys = {"town": KEYS["town"], "sex": KEYS["sex"]}
-    people = frame.crosstab("town", "sex", aggfunc="count_units", keys=keys, max_groups=1, margins=True)
-    same(people.release(epsilon=CERTAIN).table, expected("town", "sex", KEYS["town"], KEYS["sex"], margins=True))
+    people = frame.crosstab(
+        "town", "sex", aggfunc="count_units", keys=keys, max_groups=1, margins=True
+    )
+    same(
+        people.release(epsilon=CERTAIN).table,
+        expected("town", "sex", KEYS["town"], KEYS["sex"], margins=True),
+    )
     asked = {"keys": keys, "max_rows": 2}
     for median in (
         {"values": "pay", "aggfunc": "median", "bounds": (0, 40)},
@@ -220,14 +282,18 @@ def test_cells_of_people_and_of_medians():
         theirs = pd.crosstab(raw["town"], raw["sex"], values=raw["pay"], aggfunc="median")
         np.testing.assert_allclose(got.to_numpy(), theirs.loc[KEYS["town"]].to_numpy(), atol=0.1)
     spread = (
-        frame.crosstab("town", "sex", aggfunc=dp.std("pay", bounds=(0, 40)), **asked).release(epsilon=CERTAIN).table
+        frame.crosstab("town", "sex", aggfunc=dp.std("pay", bounds=(0, 40)), **asked)
+        .release(epsilon=CERTAIN)
+        .table
     )
     assert (spread.to_numpy() > 5).all()
 
 
 def test_the_line_to_type_has_the_columns_as_they_were_typed():
     frame = dp.protect(RAW, unit="id", budget=dp.Budget(epsilon=1))
-    with pytest.raises(UnboundedContribution, match=re.escape("crosstab(['town', 'job'], 'sex', keys=..., ")):
+    with pytest.raises(
+        UnboundedContribution, match=re.escape("crosstab(['town', 'job'], 'sex', keys=..., ")
+    ):
         _ = frame.crosstab(["town", "job"], "sex", keys=[("a", "clerk", "f")]).sensitivity
 
 
@@ -282,12 +348,16 @@ def test_what_is_asked_wrongly_is_refused_at_the_call():
             frame.histogram("pay", max_rows=1, **options)
 
 
-@pytest.mark.parametrize("options", [{"margins": True}, {"margins": "measured", "noise": "gaussian"}])
+@pytest.mark.parametrize(
+    "options", [{"margins": True}, {"margins": "measured", "noise": "gaussian"}]
+)
 def test_missing_is_a_key_like_any_other_where_it_is_listed(options):
     price = {"epsilon": CERTAIN, "delta": 1e-3, "noise": options.get("noise", "auto")}
     frame = dp.protect(RAW, unit="id", budget=dp.Budget(epsilon=1e12, delta=0.5))
     keys = {"job": ["pilot", None, "clerk", "nurse", "smith"], "sex": ["f", "m"]}
-    out = frame.crosstab("job", "sex", keys=keys, margins=options["margins"], max_rows=1).release(**price)
+    out = frame.crosstab("job", "sex", keys=keys, margins=options["margins"], max_rows=1).release(
+        **price
+    )
     theirs = pd.crosstab(RAW["job"].fillna("none"), RAW["sex"], margins=True)
     theirs = theirs.reindex(["pilot", "none", "clerk", "nurse", "smith", "All"], fill_value=0)
     np.testing.assert_array_equal(out.to_pandas().to_numpy(), theirs.to_numpy())
@@ -307,7 +377,14 @@ def test_the_interval_of_a_mean_over_several_cells_holds():
     """At 90%, 25 releases: more than 15 misses of one of 12 margins have a chance below 1e-8."""
     frame = dp.protect(RAW, unit="id", budget=dp.Budget(epsilon=1e12, delta=0.5))
     keys = {name: KEYS[name] for name in ("sex", "town")}
-    asked = {"values": "pay", "aggfunc": "mean", "bounds": (0, 40), "keys": keys, "margins": True, "max_rows": 1}
+    asked = {
+        "values": "pay",
+        "aggfunc": "mean",
+        "bounds": (0, 40),
+        "keys": keys,
+        "margins": True,
+        "max_rows": 1,
+    }
     query = frame.crosstab("sex", "town", **asked)
     truth = pd.crosstab(RAW["sex"], RAW["town"], values=RAW["pay"], aggfunc="mean", margins=True)
     for noise in ("laplace", "gaussian"):
@@ -317,12 +394,15 @@ def test_the_interval_of_a_mean_over_several_cells_holds():
             margins = errors[(errors["sex"] == "All") | (errors["town"] == "All")]
             assert len(margins) == 6
             true = np.array([truth.loc[row.sex, row.town] for row in margins.itertuples()])
-            assert ((margins["lower"] <= margins["value"]) & (margins["value"] <= margins["upper"])).all()
+            assert (
+                (margins["lower"] <= margins["value"]) & (margins["value"] <= margins["upper"])
+            ).all()
             missed += ((true < margins["lower"]) | (true > margins["upper"])).to_numpy()
             widths.append(margins["error"].to_numpy())
         assert (missed <= 15).all()
         cells = errors[(errors["sex"] != "All") & (errors["town"] != "All")]["error"]
-        assert np.mean(widths, axis=0)[-1] < cells.mean()  # the mean of all is better known than that of a cell
+        # the mean of all is better known than that of a cell
+        assert np.mean(widths, axis=0)[-1] < cells.mean()
     exact = query.release(epsilon=CERTAIN, noise="laplace").accuracy()
     assert exact["error"].max() < 1e-3
 
@@ -333,7 +413,9 @@ def test_times_are_no_cells_of_a_crosstab():
     keys = {name: KEYS[name] for name in ("sex", "town")}
     bounds = (pd.Timestamp("2020-01-01"), pd.Timestamp("2020-02-01"))
     with pytest.raises(UnsupportedOperation, match="group_by"):
-        frame.crosstab("sex", "town", values="day", aggfunc="mean", bounds=bounds, keys=keys, max_rows=1)
+        frame.crosstab(
+            "sex", "town", values="day", aggfunc="mean", bounds=bounds, keys=keys, max_rows=1
+        )
 
 
 @pytest.mark.parametrize("kind", [pl.Boolean, pl.Datetime("us")])

@@ -1,4 +1,6 @@
-"""Measured margins: exactly consistent, never worse than derived ones, and paid for by what they merge."""
+"""Measured margins: exactly consistent, never worse than derived ones,
+and paid for by what they merge.
+"""
 
 import numpy as np
 import pandas as pd
@@ -49,8 +51,9 @@ def test_without_noise_the_table_is_that_of_pandas():
 
 @pytest.mark.long
 def test_every_margin_gains_and_no_cell_loses_more_than_a_twentieth():
-    """160 releases each. Ratios of cells (6,400 numbers each) are known to 1.3%, of rows (1,280) to 2.9%, of columns
-    (800) to 3.7%, of the total (160) to 8%, one sigma; those expected are 5.4 sigma and more from what is asserted."""
+    """160 releases each. Ratios of cells (6,400 numbers each) are known to 1.3%, of rows (1,280) to
+    2.9%, of columns (800) to 3.7%, of the total (160) to 8%, one sigma; those expected are 5.4
+    sigma and more from what is asserted."""
     price = {"epsilon": 1, "delta": 1e-6, "noise": "gaussian"}
     mine, derived = errors(asked(), 160, **price), errors(asked(True), 160, **price)
     cell, row, column, total = (a / b for a, b in zip(mine, derived, strict=True))
@@ -63,8 +66,8 @@ def test_every_margin_gains_and_no_cell_loses_more_than_a_twentieth():
 
 
 def test_the_stated_errors_hold():
-    """At 90%, 80 releases of 54 numbers, which share noise: at most 650 misses where 432 are expected, and of the total
-    at most 8 are, of which more than 27 have a chance below 1e-6."""
+    """At 90%, 80 releases of 54 numbers, which share noise: at most 650 misses where 432 are
+    expected, and of the total at most 8 are, of which more than 27 have a chance below 1e-6."""
     missed = np.zeros((ROWS + 1, COLUMNS + 1))
     query = asked()
     for _ in range(80):
@@ -79,9 +82,10 @@ def test_a_margin_merges_cells():
     """A unit with four cells in one row moves that row by 4, while its cells have l2 = 2."""
     bound = asked(max_groups=4, max_rows_per_group=1).sensitivity
     assert (bound["count"].l1, bound["count"].l2) == (4, 2)
-    assert {(bound[f"count.{m}"].l1, bound[f"count.{m}"].l2, bound[f"count.{m}"].linf) for m in ("rows", "total")} == {
-        (4, 4, 4)
-    }
+    assert {
+        (bound[f"count.{m}"].l1, bound[f"count.{m}"].l2, bound[f"count.{m}"].linf)
+        for m in ("rows", "total")
+    } == {(4, 4, 4)}
     rows = pl.DataFrame({"id": [7] * 4, "a": [2] * 4, "b": [0, 1, 2, 3], "x": [1] * 4})
     without = pl.DataFrame({"id": [8], "a": [0], "b": [0], "x": [0]})
     query = asked(max_groups=4, max_rows_per_group=1)
@@ -98,14 +102,19 @@ def test_the_shares_are_stated_and_the_parts_add_up_to_the_price():
     out = query.release(epsilon=1, delta=1e-6, noise="gaussian")
     scales = dict(out.noise.select("column", "scale").rows())
     single = asked(False).release(epsilon=1, delta=1e-6, noise="gaussian").noise["scale"].item()
-    assert sum(1 / s**2 for s in scales.values()) == pytest.approx(1 / single**2, rel=1e-9)  # μ² is all spent, once
+    # μ² is all spent, once
+    assert sum(1 / s**2 for s in scales.values()) == pytest.approx(1 / single**2, rel=1e-9)
     assert out.cost.epsilon == 1
     before = query.accuracy(epsilon=1, delta=1e-6, noise="gaussian")["error"].item()
-    assert before == out.accuracy().filter((pl.col("a") == "0") & (pl.col("b") == "0"))["error"].item()
+    assert (
+        before == out.accuracy().filter((pl.col("a") == "0") & (pl.col("b") == "0"))["error"].item()
+    )
 
 
 def test_sums_are_reconciled_too():
-    out = asked(values="x", aggfunc="sum", bounds=(0, 10)).release(epsilon=5, delta=1e-6, noise="gaussian")
+    out = asked(values="x", aggfunc="sum", bounds=(0, 10)).release(
+        epsilon=5, delta=1e-6, noise="gaussian"
+    )
     table = out.to_pandas().to_numpy()
     np.testing.assert_allclose(table[:-1].sum(axis=0), table[-1])
     assert abs(table[-1, -1] - RAW["x"].sum()) < 600  # ten deviations
@@ -117,7 +126,9 @@ def test_a_budget_in_rho_and_a_stored_answer():
     assert set(out.noise["mechanism"]) == {"gaussian"}
     again = asked(budget=budget).release(rho=0.1, name="t")
     assert again.to_polars().equals(out.to_polars())
-    pd.testing.assert_frame_equal(pd.DataFrame(again.accuracy().to_dicts()), pd.DataFrame(out.accuracy().to_dicts()))
+    pd.testing.assert_frame_equal(
+        pd.DataFrame(again.accuracy().to_dicts()), pd.DataFrame(out.accuracy().to_dicts())
+    )
     spent = sum(1 / (2 * s**2) for s in out.noise["scale"])
     assert spent == pytest.approx(0.1, rel=1e-9)
     fixed = out.nonnegative().round().to_pandas().to_numpy()
@@ -133,7 +144,16 @@ def test_what_cannot_be_measured_is_refused_at_the_call():
     with pytest.raises(InvalidArgument, match="measured"):
         frame.crosstab("a", "b", keys=KEYS, max_rows=1, margins="derived")
     with pytest.raises(UnsupportedOperation, match="means have none"):
-        frame.crosstab("a", "b", values="x", aggfunc="mean", bounds=(0, 1), keys=KEYS, max_rows=1, margins="measured")
+        frame.crosstab(
+            "a",
+            "b",
+            values="x",
+            aggfunc="mean",
+            bounds=(0, 1),
+            keys=KEYS,
+            max_rows=1,
+            margins="measured",
+        )
     with pytest.raises(UnsupportedOperation, match="found in the data"):
         frame.crosstab("a", "b", max_rows=1, margins="measured")
     with pytest.raises(UnsupportedOperation, match="every combination"):
@@ -174,7 +194,9 @@ def test_on_the_military_table_the_total_has_at_most_six_tenths_of_the_error_and
 
 
 def test_under_epsilon_a_large_table_buys_its_total_and_stated_errors_follow():
-    """One row each at (1, 1e-6): Laplace cells have a third of the error of Gaussian ones, and pay for the total."""
+    """One row each at (1, 1e-6): Laplace cells have a third of the error of
+    Gaussian ones, and pay for the total.
+    """
     asked_, stated = military()("measured", dp.Budget(epsilon=1, delta=1e-6)), {}
     out = asked_.release(epsilon=1, delta=1e-6)
     assert out.noise["column"].to_list() == ["count", "count.total"]
@@ -199,8 +221,9 @@ def test_a_small_table_under_epsilon_keeps_its_price_for_the_cells():
 
 @pytest.mark.long
 def test_the_stated_errors_of_a_bought_total_hold():
-    """At 95%, 40 releases of 1,300 cells: their noises are independent, so more than 2,860 misses where 2,600 are
-    expected have a chance below 1e-6, and of the total more than 12. No cell is missed more often than 12 times."""
+    """At 95%, 40 releases of 1,300 cells: their noises are independent, so more than 2,860 misses
+    where 2,600 are expected have a chance below 1e-6, and of the total more than 12. No cell is
+    missed more often than 12 times."""
     keys = {"a": [0], "b": list(range(1300))}
     frame = dp.protect(RAW.with_columns(a=0), unit="id", budget=dp.Budget(epsilon=1e12))
     query = frame.crosstab("a", "b", keys=keys, margins="measured", max_rows=1)

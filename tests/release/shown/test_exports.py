@@ -1,4 +1,6 @@
-"""What offices publish: decimals by the margin of error, footnotes, number formats, CSV on the Web, SDMX-CSV."""
+"""What offices publish: decimals by the margin of error, footnotes, number
+formats, CSV on the Web, SDMX-CSV.
+"""
 
 import csv
 import datetime as dt
@@ -37,7 +39,9 @@ def out(frame):
 
 @pytest.fixture
 def crosstab(frame):
-    return frame.crosstab("city", "day", keys={"city": CITIES, "day": DAYS}, margins=True).release(epsilon=2)
+    return frame.crosstab("city", "day", keys={"city": CITIES, "day": DAYS}, margins=True).release(
+        epsilon=2
+    )
 
 
 def records(text):
@@ -55,13 +59,19 @@ def test_numbers_have_the_decimals_that_their_margin_leaves_and_ends_stay_outsid
         assert abs(float(row["m"]) - exact["m"]) <= 0.005
         assert float(row["m_low"]) <= exact["m_low"]
         assert float(row["m_high"]) >= exact["m_high"]
-    assert re.search(r"Bonn & -?\d+ & -?\d+ & -?\d+ & \d+\.\d\d & \d+\.\d\d & \d+\.\d\d ", out.to_latex())
+    assert re.search(
+        r"Bonn & -?\d+ & -?\d+ & -?\d+ & \d+\.\d\d & \d+\.\d\d & \d+\.\d\d ", out.to_latex()
+    )
     assert "." not in out.to_latex(float_format="%.0f").splitlines()[4]
-    assert out.to_polars()["m"].drop_nulls().to_list() != [round(m, 2) for m in out.to_polars()["m"].drop_nulls()]
+    assert out.to_polars()["m"].drop_nulls().to_list() != [
+        round(m, 2) for m in out.to_polars()["m"].drop_nulls()
+    ]
 
 
 def test_shares_have_decimals_too(frame):
-    out = frame.crosstab("city", "day", keys={"city": CITIES[:2], "day": DAYS}, normalize="index").release(epsilon=2)
+    out = frame.crosstab(
+        "city", "day", keys={"city": CITIES[:2], "day": DAYS}, normalize="index"
+    ).release(epsilon=2)
     assert all(len(cell) <= 7 for row in records(out.to_csv()) for cell in [*row.values()][1:])
     assert re.search(r"Bonn & 0\.\d{3,4} & 0\.\d{3,4} ", out.to_latex())
 
@@ -74,9 +84,15 @@ def _series(frame):
 
 
 KINDS = {
-    "correlations": lambda frame: frame.corr(["x", "year"], bounds={"x": (0, 150), "year": (2025, 2026)}).release(2),
-    "covariances": lambda frame: frame.cov(["x", "year"], bounds={"x": (0, 150), "year": (2025, 2026)}).release(2),
-    "regression": lambda frame: frame.ols(y="x", x=["year"], bounds={"x": (0, 150), "year": (2025, 2026)}).release(2),
+    "correlations": lambda frame: frame.corr(
+        ["x", "year"], bounds={"x": (0, 150), "year": (2025, 2026)}
+    ).release(2),
+    "covariances": lambda frame: frame.cov(
+        ["x", "year"], bounds={"x": (0, 150), "year": (2025, 2026)}
+    ).release(2),
+    "regression": lambda frame: frame.ols(
+        y="x", x=["year"], bounds={"x": (0, 150), "year": (2025, 2026)}
+    ).release(2),
     "description": lambda frame: frame.describe(["x"], bounds={"x": (0, 150)}).release(2),
     "series": _series,
     "hierarchy": lambda frame: frame.hierarchy(
@@ -87,15 +103,24 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_files_of_every_kind_of_release_have_decimals_that_say_something(frame, kind):
-    """Noise of at least a thousandth of a number leaves its fourth digit behind the point to chance."""
+    """Noise of at least a thousandth of a number leaves its fourth
+    digit behind the point to chance.
+    """
     out = KINDS[kind](frame)
-    numbers = [cell for row in records(out.to_csv()) for cell in row.values() if re.fullmatch(r"-?\d+\.\d+", cell)]
+    numbers = [
+        cell
+        for row in records(out.to_csv())
+        for cell in row.values()
+        if re.fullmatch(r"-?\d+\.\d+", cell)
+    ]
     assert all(len(number.partition(".")[2]) <= 5 for number in numbers), numbers
     assert numbers or kind == "hierarchy"
 
 
 @pytest.mark.parametrize("kind", ["to_csv", "to_latex", "to_html"])
-def test_footnotes_say_the_price_the_unit_the_intervals_and_what_was_suppressed(out, kind, tmp_path):
+def test_footnotes_say_the_price_the_unit_the_intervals_and_what_was_suppressed(
+    out, kind, tmp_path
+):
     hidden = out.suppress(10, "<10")
     text, plain = (getattr(hidden, kind)(notes=notes) for notes in (True, False))
     text = text.replace(r"\ensuremath{\varepsilon}", "ε")
@@ -117,7 +142,11 @@ def test_a_cell_that_looks_like_a_note_is_none(frame):
 def test_excel_shows_thousands_and_decimals_of_numbers_and_leaves_keys(frame, out, tmp_path):
     out.to_excel(tmp_path / "a.xlsx")
     sheet = openpyxl.load_workbook(tmp_path / "a.xlsx")["table"]
-    assert [cell.number_format for cell in sheet[2]] == ["General", *["#,##0"] * 3, *["#,##0.00"] * 3]
+    assert [cell.number_format for cell in sheet[2]] == [
+        "General",
+        *["#,##0"] * 3,
+        *["#,##0.00"] * 3,
+    ]
     assert out.to_polars()["n"][0] == sheet["B2"].value
     years = frame.group_by("year", keys=[2025, 2026]).count().release(epsilon=1)
     years.to_excel(tmp_path / "b.xlsx")
@@ -127,14 +156,20 @@ def test_excel_shows_thousands_and_decimals_of_numbers_and_leaves_keys(frame, ou
 
 
 def test_metadata_of_csv_on_the_web_describe_the_columns_as_they_are(crosstab, out, tmp_path):
-    for release, marks in ((out.suppress(10, "<10"), ["<10", "*"]), (crosstab.suppress(10, ("<", "c")), ["<", "c"])):
+    for release, marks in (
+        (out.suppress(10, "<10"), ["<10", "*"]),
+        (crosstab.suppress(10, ("<", "c")), ["<", "c"]),
+    ):
         path = tmp_path / "table.csv"
         release.to_csv(path, metadata=True)
         about = json.loads((tmp_path / "table.csv-metadata.json").read_text("utf-8"))
         assert about["@context"] == "http://www.w3.org/ns/csvw"
         assert about["url"] == "table.csv"
         assert any("suppress" in note for note in about["notes"])
-        columns, rows = about["tableSchema"]["columns"], list(csv.reader(io.StringIO(path.read_text("utf-8"))))
+        columns, rows = (
+            about["tableSchema"]["columns"],
+            list(csv.reader(io.StringIO(path.read_text("utf-8")))),
+        )
         assert [column["titles"] for column in columns] == rows[0]
         read = {"integer": int, "double": float, "string": str}
         for row in rows[1:]:
@@ -188,11 +223,22 @@ def test_sdmx_has_a_line_for_each_number_with_its_status(crosstab, out):
 
 
 def test_sdmx_of_subtotals_and_of_keys_without_a_value(frame):
-    rows = pl.DataFrame({"region": ["n", "n", "s"] * 90, "town": ["a", "b", None] * 90, "sex": ["f", "m"] * 135})
+    rows = pl.DataFrame(
+        {"region": ["n", "n", "s"] * 90, "town": ["a", "b", None] * 90, "sex": ["f", "m"] * 135}
+    )
     people = dp.protect(rows, unit=dp.Rows(1), budget=dp.Budget(epsilon=1e6))
     keys = [("n", "a"), ("n", "b"), ("s", None)]
-    asked = {"keys": [(*key, sex) for key in keys for sex in "fm"], "margins": True, "subtotals": True}
-    text = people.crosstab(["region", "town"], "sex", **asked).release(epsilon=9).suppress(60).to_sdmx()
+    asked = {
+        "keys": [(*key, sex) for key in keys for sex in "fm"],
+        "margins": True,
+        "subtotals": True,
+    }
+    text = (
+        people.crosstab(["region", "town"], "sex", **asked)
+        .release(epsilon=9)
+        .suppress(60)
+        .to_sdmx()
+    )
     found = check_sdmx(text)
     assert len(found) == 6 * 3
     assert {row["TOWN"] for row in found} == {"a", "b", "_U", "_T"}
@@ -218,7 +264,10 @@ def test_all_quantiles_of_a_column_are_drawn_and_one_where_it_is_named(frame):
 
 def test_a_label_is_the_title_and_the_axis(frame):
     out = frame.group_by("day", keys=DAYS).count().release(epsilon=1)
-    for chart in (out.plot(label="people per day"), out.rolling(2).mean().plot(label="people per day")):
+    for chart in (
+        out.plot(label="people per day"),
+        out.rolling(2).mean().plot(label="people per day"),
+    ):
         text = json.dumps(chart.to_dict())
         assert text.count("people per day") >= 2
         assert "Number of rows" not in text
@@ -244,7 +293,9 @@ def test_suppressed_cells_of_a_crosstab_stay_with_their_marks(crosstab):
     texts = {(row["row"], row["column"]): row["text"] for row in cells_of(hidden.plot())}
     assert len(texts) == 4 * 3
     assert {texts["Kiel", column] for column in ("2026-01-01", "2026-01-02")} <= {"<10", "*"}
-    assert "<10" in json.dumps(hidden.plot(sort="descending").to_dict()["title"], ensure_ascii=False)
+    assert "<10" in json.dumps(
+        hidden.plot(sort="descending").to_dict()["title"], ensure_ascii=False
+    )
 
 
 def test_sdmx_of_a_hierarchy_has_totals_in_the_levels_below(frame):
@@ -260,7 +311,9 @@ def test_sdmx_of_a_hierarchy_has_totals_in_the_levels_below(frame):
 def protect_tree():
     table = pl.DataFrame({"region": ["n", "n", "s"] * 30, "town": ["Kiel", "Husum", "Ulm"] * 30})
     frame = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=100))
-    return frame.hierarchy(["region", "town"], keys=[("n", "Husum"), ("n", "Kiel"), ("s", "Ulm")]).release(epsilon=9)
+    return frame.hierarchy(
+        ["region", "town"], keys=[("n", "Husum"), ("n", "Kiel"), ("s", "Ulm")]
+    ).release(epsilon=9)
 
 
 def test_a_dash_stands_for_a_suppressed_number_where_people_read(out, crosstab, tmp_path):
@@ -277,7 +330,9 @@ def test_a_dash_stands_for_a_suppressed_number_where_people_read(out, crosstab, 
 
 
 def test_intervals_of_rates_are_for_the_population_by_default():
-    table = pl.DataFrame({"city": ["a", "b"] * 500, "yes": [True, False, False, False] * 250, "x": [1.5] * 1000})
+    table = pl.DataFrame(
+        {"city": ["a", "b"] * 500, "yes": [True, False, False, False] * 250, "x": [1.5] * 1000}
+    )
     frame = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=100))
     groups = frame.group_by("city", keys=["a", "b"])
     ends = ["city", "yes", "yes_low", "yes_high"]
@@ -285,8 +340,11 @@ def test_intervals_of_rates_are_for_the_population_by_default():
     out = groups.mean("yes").release(epsilon=1.0)
     assert out.with_ci().table.columns == ends
     assert any("sampling of people" in line for line in out.plot().to_dict()["title"]["subtitle"])
-    for covers in ("noise", None):  # a typed word holds, and other numbers have intervals of their noise
-        asked = groups.agg(yes=dp.mean("yes"), n=dp.count()) if covers is None else groups.mean("yes")
+    # a typed word holds, and other numbers have intervals of their noise
+    for covers in ("noise", None):
+        asked = (
+            groups.agg(yes=dp.mean("yes"), n=dp.count()) if covers is None else groups.mean("yes")
+        )
         assert asked.release(epsilon=1.0, ci=0.95, covers=covers).table.columns[2] == "yes_low"
     assert groups.mean("x", bounds=(0, 9)).release(epsilon=1.0, ci=0.95).table.columns[2] == "x_low"
     assert out.with_ci(covers="noise").table.columns[2] == "yes_low"
@@ -295,5 +353,7 @@ def test_intervals_of_rates_are_for_the_population_by_default():
 def test_a_heatmap_of_a_cohort_has_no_counts():
     table = pl.DataFrame({"first": [1, 2] * 500, "month 2": [True, False, False, True] * 250})
     frame = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=100))
-    out = frame.group_by("first", keys=[1, 2]).agg(**{"people": dp.count(), "month 2": dp.mean("month 2")})
+    out = frame.group_by("first", keys=[1, 2]).agg(
+        **{"people": dp.count(), "month 2": dp.mean("month 2")}
+    )
     assert len(cells_of(out.release(epsilon=1.0).plot(kind="heatmap"))) == 2

@@ -1,4 +1,6 @@
-"""How a release looks and leaves: charts, HTML with margins of error, files with the privacy statement."""
+"""How a release looks and leaves: charts, HTML with margins of error,
+files with the privacy statement.
+"""
 
 import datetime as dt
 import io
@@ -22,9 +24,14 @@ from dpframe.release.shown.charts import margin, shown
 from dpframe.theory import max_divergence, renyi_divergence
 from dpframe.theory.checks import plots
 
-LONG = ["Administrative and support service workers", "Craft and related trades workers", "<b>other</b>"]
+LONG = [
+    "Administrative and support service workers",
+    "Craft and related trades workers",
+    "<b>other</b>",
+]
 JOBS = [job for job, people in zip(LONG, (200, 80, 20), strict=True) for _ in range(people)]
-# Jobs differ in size, so that their means and shares differ in their margins of error, whatever the noise is.
+# Jobs differ in size, so that their means and shares differ in their margins of error, whatever the
+# noise is.
 ROWS = {"id": range(300), "job": JOBS, "sex": ["f", "m"] * 150, "age": range(300)}
 STAY = dt.timedelta(hours=5)
 KINDS = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
@@ -32,7 +39,9 @@ KINDS = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
 
 @pytest.fixture(params=KINDS)
 def frame(request):
-    return dp.protect(KINDS[request.param](ROWS), unit="id", budget=dp.Budget(epsilon=1e9, delta=0.5))
+    return dp.protect(
+        KINDS[request.param](ROWS), unit="id", budget=dp.Budget(epsilon=1e9, delta=0.5)
+    )
 
 
 def grouped(frame, epsilon=1.0):
@@ -41,7 +50,9 @@ def grouped(frame, epsilon=1.0):
 
 
 def crosstab(frame, **options):
-    return frame.crosstab("job", "sex", keys={"job": LONG, "sex": ["f", "m"]}, max_rows=1, **options).release(epsilon=1)
+    return frame.crosstab(
+        "job", "sex", keys={"job": LONG, "sex": ["f", "m"]}, max_rows=1, **options
+    ).release(epsilon=1)
 
 
 def rows_of(chart):
@@ -67,14 +78,18 @@ def test_bars_show_every_group_with_its_error_in_order(frame):
     assert [row["value"] for row in rows] == out.to_polars()["n"].to_list()
     error = error_table(out._numbers, 0.05)["error"][0]
     assert all(row["upper"] - row["lower"] == pytest.approx(2 * error) for row in rows)
-    assert [row["value"] for row in rows_of(out.plot("age"))] == pytest.approx(out.to_polars()["age"].to_list())
+    assert [row["value"] for row in rows_of(out.plot("age"))] == pytest.approx(
+        out.to_polars()["age"].to_list()
+    )
     width, height = png(chart)
     assert 400 < width < 900
     assert height > 90
 
 
 @pytest.mark.one_in(2)
-@pytest.mark.parametrize("options", [{}, {"margins": True}, {"margins": True, "normalize": "index"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"margins": True}, {"margins": True, "normalize": "index"}]
+)
 def test_a_crosstab_is_a_heatmap_with_unshaded_margins(frame, options):
     out = crosstab(frame, **options)
     rows = rows_of(out.plot())
@@ -89,7 +104,10 @@ START = dt.datetime(2026, 3, 1)
 TIMES = {
     "day": (START.date(), START.date() + dt.timedelta(days=100), pl.Date()),
     "clock": (START, START + dt.timedelta(days=2), pl.Datetime("us")),
-    "zoned": (*(at.replace(tzinfo=dt.UTC) for at in (START, START + dt.timedelta(days=2))), pl.Datetime("ms", "UTC")),
+    "zoned": (
+        *(at.replace(tzinfo=dt.UTC) for at in (START, START + dt.timedelta(days=2))),
+        pl.Datetime("ms", "UTC"),
+    ),
     "spent": (dt.timedelta(0), dt.timedelta(hours=10), pl.Duration("us")),
 }
 
@@ -125,15 +143,24 @@ def test_dates_and_times_are_points_on_an_axis_of_time(column, aggregate, number
     assert (shown["type"], shown["scale"]["type"]) == ("temporal", "utc")
     rows, values = rows_of(chart), out.to_polars()["v"]
     assert [row["text"] for row in rows] == [str(value)[:19] for value in values]
-    wall = values.cast(pl.Datetime("ms")) if values.dtype == pl.Date else values.dt.replace_time_zone(None)
+    wall = (
+        values.cast(pl.Datetime("ms"))
+        if values.dtype == pl.Date
+        else values.dt.replace_time_zone(None)
+    )
     assert [row["value"] for row in rows] == wall.dt.epoch("ms").to_list()
     low, high = shown["scale"]["domain"]
     assert all(low <= row[end] <= high for row in rows for end in ("value", "lower", "upper"))
-    assert {layer["mark"]["type"] for layer in out.plot("n").to_dict()["layer"]} == {"bar", "rule", "tick"}
+    assert {layer["mark"]["type"] for layer in out.plot("n").to_dict()["layer"]} == {
+        "bar",
+        "rule",
+        "tick",
+    }
 
 
 @pytest.mark.parametrize(
-    ("column", "aggregate", "unit", "value"), [("spent", dp.mean, "hours", 5), ("day", dp.std, "days", 29)]
+    ("column", "aggregate", "unit", "value"),
+    [("spent", dp.mean, "hours", 5), ("day", dp.std, "days", 29)],
 )
 def test_durations_are_bars_in_a_unit(column, aggregate, unit, value):
     chart = at_times(column, aggregate).plot()
@@ -192,7 +219,11 @@ def test_the_notebook_shows_the_first_rows_of_a_long_table(frame):
         ("jinja2", "jinja2", lambda out, _: out.to_latex()),
         ("psycopg", "'psycopg[binary]'", lambda *_: dp.Ledger("postgresql+psycopg://me@/study")),
         ("dp_accounting.pld", "dp-accounting", lambda *_: _together()),
-        ("scipy.optimize", "scipy", lambda *_: max_divergence(stats.logistic(0), stats.logistic(1))),
+        (
+            "scipy.optimize",
+            "scipy",
+            lambda *_: max_divergence(stats.logistic(0), stats.logistic(1)),
+        ),
         ("scipy.integrate", "scipy", lambda *_: renyi_divergence(stats.norm(0), stats.norm(1), 2)),
     ],
 )
@@ -232,7 +263,8 @@ class Texts(HTMLParser):
 
 
 def test_the_notebook_shows_margins_of_error_and_escapes_keys(frame):
-    # one for the counts, and one for each mean; one for the cells, one for each margin, and the total's own
+    # one for the counts, and one for each mean; one for the cells, one for each margin, and the
+    # total's own
     for out, numbers in ((grouped(frame), 4), (crosstab(frame, margins=True), 4)):
         page = Texts()
         page.feed(out._repr_html_())
@@ -259,7 +291,9 @@ def test_a_margin_of_error_that_all_rows_share_is_under_the_name_of_the_column(f
 
 def test_margins_of_error_of_a_crosstab_are_beside_what_they_belong_to(frame):
     head, body = crosstab(frame, margins=True)._repr_html_().split("</thead>")
-    assert [text.split(" ", 1)[0] for text in re.findall("± ([^<]*)<", head)] == re.findall("± ([^<]*)<", head)
+    assert [text.split(" ", 1)[0] for text in re.findall("± ([^<]*)<", head)] == re.findall(
+        "± ([^<]*)<", head
+    )
     assert head.count("± ") == 2  # of a cell, and under "All"
     last = body.split("<tr>")[-1]
     assert body.count("± ") == last.count("± ") == 2
@@ -269,7 +303,9 @@ def test_margins_of_error_of_a_crosstab_are_beside_what_they_belong_to(frame):
 
 def test_margins_of_times_have_a_unit():
     days = [dt.datetime(2026, 1, 1) + dt.timedelta(hours=i) for i in range(2000)]
-    table = pl.DataFrame({"id": range(2000), "g": "a", "day": days}).with_columns(since=pl.col("day") - days[0])
+    table = pl.DataFrame({"id": range(2000), "g": "a", "day": days}).with_columns(
+        since=pl.col("day") - days[0]
+    )
     groups = dp.protect(table, unit="id", budget=dp.Budget(epsilon=9)).group_by(
         "g", keys=["a"], max_groups=1, max_rows_per_group=1
     )
@@ -279,7 +315,9 @@ def test_margins_of_times_have_a_unit():
     ).release(epsilon=4)
     margins = re.findall("± ([^<]*)<", out._repr_html_())
     assert len(margins) == 2
-    for (text, unit), error in zip(map(str.split, margins), out.accuracy()["error"].to_list(), strict=True):
+    for (text, unit), error in zip(
+        map(str.split, margins), out.accuracy()["error"].to_list(), strict=True
+    ):
         size = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}[unit]
         assert error * (1 - 1e-6) <= float(text) * size * 1e6 <= 1.011 * error
     assert [f"± {text}" for text in margins] == list(dict(out.report().errors).values())
@@ -293,11 +331,25 @@ def test_margins_are_announced_only_where_there_are_some(frame):
 
 
 def test_a_margin_of_error_is_rounded_up():
-    assert [margin(x) for x in (181.02, 60.0, 0.01234, 5.0, 1234.2)] == ["182", "60", "0.0124", "5", "1,235"]
+    assert [margin(x) for x in (181.02, 60.0, 0.01234, 5.0, 1234.2)] == [
+        "182",
+        "60",
+        "0.0124",
+        "5",
+        "1,235",
+    ]
 
 
 def test_a_number_is_shown_to_two_digits_of_its_error():
-    pairs = [(-0.8538, 15.9), (8.328, 15.9), (0.24519, 0.000623), (67.71, 1.2), (54679.3, 15.9), (3, 0.5), (2.5, None)]
+    pairs = [
+        (-0.8538, 15.9),
+        (8.328, 15.9),
+        (0.24519, 0.000623),
+        (67.71, 1.2),
+        (54679.3, 15.9),
+        (3, 0.5),
+        (2.5, None),
+    ]
     assert [shown(*pair) for pair in pairs] == ["-1", "8", "0.24519", "67.7", "54,679", "3", "2.5"]
     assert shown(-0.2, 15.9) == "0"
 
@@ -306,7 +358,9 @@ def test_parquet_keeps_the_table_and_the_statement(frame, tmp_path):
     for out in (grouped(frame), crosstab(frame, margins=True).nonnegative().round()):
         out.to_parquet(tmp_path / "out.parquet")
         assert pl.read_parquet(tmp_path / "out.parquet").rows() == out.to_polars().rows()
-        said = json.loads(pq.read_schema(tmp_path / "out.parquet").metadata[b"dpframe.privacy_statement"])
+        said = json.loads(
+            pq.read_schema(tmp_path / "out.parquet").metadata[b"dpframe.privacy_statement"]
+        )
         assert said["guarantee"]["epsilon"] == 1
         assert said == json.loads(out.report().to_json())
 
@@ -316,10 +370,15 @@ def test_machines_read_lists_in_full_and_people_the_first_of_them(tmp_path):
     budget = dp.Ledger(tmp_path / "a.sqlite").budget("b", epsilon=10)
     for _ in range(2):  # drawn, and then stored
         frame = dp.protect(pl.DataFrame(ROWS), unit="id", budget=budget)
-        steps = frame.filter(dp.col("job").is_in(jobs)).cut("age", edges, into="band").clip("age", 0, 9)
+        steps = (
+            frame.filter(dp.col("job").is_in(jobs)).cut("age", edges, into="band").clip("age", 0, 9)
+        )
         out = steps.sum("age", max_rows=1).release(epsilon=1, name="age")
         said = json.loads(out.report().to_json())["bounds"]
-        assert [step["step"] for step in said[1:3]] == [f"filter(job.is_in({jobs}))", f"cut('age', {edges})"]
+        assert [step["step"] for step in said[1:3]] == [
+            f"filter(job.is_in({jobs}))",
+            f"cut('age', {edges})",
+        ]
         assert said[1]["shown"] == "filter(job.is_in(['job 0', 'job 1', 'job 2', … (40 values)]))"
         assert set(said[3]) == {"step", "one_unit_has", "known"}  # of clip all is shown
         for text in (str(out.report()), out.report().to_html(), str(out.derivation)):
@@ -337,7 +396,11 @@ def test_csv_latex_and_html(frame, tmp_path):
     out.to_latex(tmp_path / "out.tex")
     assert (tmp_path / "out.tex").read_text("utf-8") == out.to_latex()
     assert out.to_latex().startswith("\\begin{tabular}")
-    assert pd.read_html(io.StringIO(out.to_html()))[0].shape[0] == 4 if _has_lxml() else "<table" in out.to_html()
+    assert (
+        pd.read_html(io.StringIO(out.to_html()))[0].shape[0] == 4
+        if _has_lxml()
+        else "<table" in out.to_html()
+    )
     assert not grouped(frame).to_latex().splitlines()[4].startswith("0 &")  # no index
 
 
@@ -359,9 +422,13 @@ KEYS = {"job": LONG, "sex": ["f", "m"]}
 EVERY_KIND = {
     "table": grouped,
     "crosstab": crosstab,
-    "marginals": lambda f: f.marginals(["job", "sex"], keys=KEYS, max_rows=1).release(epsilon=1, delta=1e-6),
+    "marginals": lambda f: f.marginals(["job", "sex"], keys=KEYS, max_rows=1).release(
+        epsilon=1, delta=1e-6
+    ),
     "hierarchy": lambda f: f.hierarchy(["job"], keys=LONG, max_rows=1).release(epsilon=1),
-    "rows": lambda f: f.synthesize(["job", "sex"], keys=KEYS, max_rows=1).release(epsilon=1, delta=1e-6),
+    "rows": lambda f: f.synthesize(["job", "sex"], keys=KEYS, max_rows=1).release(
+        epsilon=1, delta=1e-6
+    ),
     "matrix": lambda f: f.corr(["age", "id2"], BOUNDS, max_rows=1).release(epsilon=1),
     "regression": lambda f: f.ols(y="age", x=["id2"], bounds=BOUNDS, max_rows=1).release(epsilon=1),
     "series": series,
@@ -373,7 +440,11 @@ def test_every_kind_of_answer_has_every_conversion_and_every_file(kind, tmp_path
     table = pl.DataFrame({**ROWS, "id2": range(300)})
     out = EVERY_KIND[kind](dp.protect(table, unit="id", budget=dp.Budget(epsilon=9.0, delta=1e-3)))
     names = out.to_polars().columns
-    assert out.to_arrow().column_names == names == out.to_csv().splitlines()[0].replace('"', "").split(",")
+    assert (
+        out.to_arrow().column_names
+        == names
+        == out.to_csv().splitlines()[0].replace('"', "").split(",")
+    )
     assert len(out.to_pandas()) == out.to_polars().height == len(out.to_csv().splitlines()) - 1
     assert out.to_latex().startswith(r"\begin{tabular}")
     assert out.to_html().startswith("<table")
@@ -397,7 +468,9 @@ def test_excel_opens_with_the_table_and_a_sheet_for_the_statement(frame, tmp_pat
     out.to_excel(tmp_path / "out.xlsx")
     sheets = pd.read_excel(tmp_path / "out.xlsx", sheet_name=None, index_col=0)
     assert list(sheets) == ["table", "95% intervals", "privacy"]
-    assert sheets["table"].index.name == " \\ ".join([out.to_pandas().index.name, out.to_pandas().columns.name])
+    assert sheets["table"].index.name == " \\ ".join(
+        [out.to_pandas().index.name, out.to_pandas().columns.name]
+    )
     assert sheets["table"].to_numpy().tolist() == out.to_pandas().to_numpy().tolist()
     assert any("ε = 1" in str(line) for line in sheets["privacy"].index)
 
@@ -405,20 +478,37 @@ def test_excel_opens_with_the_table_and_a_sheet_for_the_statement(frame, tmp_pat
 def test_excel_gets_times_with_a_zone_as_text_and_durations_as_hours(tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
     times = [dt.datetime(2026, 1, day, tzinfo=dt.UTC) for day in (1, 2)]
-    table = pl.DataFrame({"id": range(40), "at": times * 20, "sex": ["f", "f", "m", "m"] * 10, "took": [STAY] * 40})
+    table = pl.DataFrame(
+        {"id": range(40), "at": times * 20, "sex": ["f", "f", "m", "m"] * 10, "took": [STAY] * 40}
+    )
     frame = dp.protect(table, unit="id", budget=dp.Budget(epsilon=1000))
-    stays = frame.group_by("at", keys=times, max_rows=1).mean("took", bounds=(dt.timedelta(0), 2 * STAY))
-    down = frame.crosstab(["sex", "at"], "took", keys={"sex": ["f", "m"], "at": times, "took": [STAY]}, max_rows=1)
+    stays = frame.group_by("at", keys=times, max_rows=1).mean(
+        "took", bounds=(dt.timedelta(0), 2 * STAY)
+    )
+    down = frame.crosstab(
+        ["sex", "at"], "took", keys={"sex": ["f", "m"], "at": times, "took": [STAY]}, max_rows=1
+    )
     for query, written in (
-        (stays, [["at", "took"], ["2026-01-01 00:00:00+00:00", STAY], ["2026-01-02 00:00:00+00:00", STAY]]),
+        (
+            stays,
+            [
+                ["at", "took"],
+                ["2026-01-01 00:00:00+00:00", STAY],
+                ["2026-01-02 00:00:00+00:00", STAY],
+            ],
+        ),
         (down, [["sex", "at \\ took", STAY], ["f", "2026-01-01 00:00:00+00:00", 10]]),
     ):
         query.release(epsilon=400).to_excel(tmp_path / "out.xlsx")
         cells = list(openpyxl.load_workbook(tmp_path / "out.xlsx")["table"].iter_rows())
         rows = [[_whole_hours(cell.value) for cell in row] for row in cells]
         assert rows[: len(written)] == written
-        for cell in (cell for row in cells for cell in row if not isinstance(cell.value, str | None)):
-            assert cell.number_format == ("[h]:mm:ss" if isinstance(cell.value, dt.timedelta) else "#,##0")
+        for cell in (
+            cell for row in cells for cell in row if not isinstance(cell.value, str | None)
+        ):
+            assert cell.number_format == (
+                "[h]:mm:ss" if isinstance(cell.value, dt.timedelta) else "#,##0"
+            )
 
 
 _DAY, _SECOND = dt.timedelta(days=1), dt.timedelta(seconds=1)
@@ -426,7 +516,12 @@ _START, _END = dt.datetime(2025, 1, 1), dt.datetime(2027, 1, 1)
 _MOMENTS = {  # a value, its bounds, and how pages, exchange files and sentences write them
     "days": (2 * _DAY, (0 * _DAY, 30 * _DAY), "2 days", "P2D", "[0:00:00, 30 days]"),
     "hours": (1.25 * _DAY, (-_DAY, 3 * _DAY), "1 day 6:00:00", "P1DT6H", "[-1 day, 3 days]"),
-    "date": (dt.date(2026, 1, 2), (_START.date(), _END.date()), *2 * ["2026-01-02"], "[2025-01-01, 2027-01-01]"),
+    "date": (
+        dt.date(2026, 1, 2),
+        (_START.date(), _END.date()),
+        *2 * ["2026-01-02"],
+        "[2025-01-01, 2027-01-01]",
+    ),
     "time": (
         dt.datetime(2026, 1, 2, 6),
         (_START, _END),
@@ -440,7 +535,9 @@ _MOMENTS = {  # a value, its bounds, and how pages, exchange files and sentences
 @pytest.mark.parametrize("kind", _MOMENTS)
 def test_times_read_well_in_every_output(kind):
     value, bounds, text, iso, ends = _MOMENTS[kind]
-    frame = dp.protect(pl.DataFrame({"x": [value] * 5000}), unit=dp.Rows(1), budget=dp.Budget(epsilon=1e9))
+    frame = dp.protect(
+        pl.DataFrame({"x": [value] * 5000}), unit=dp.Rows(1), budget=dp.Budget(epsilon=1e9)
+    )
     out = frame.median("x", bounds=bounds).release(epsilon=1e6, ci=0.95)
     for sentence in (repr(out), str(out.report())):
         assert ends in sentence
@@ -455,11 +552,18 @@ def test_times_have_no_more_decimals_than_their_margins_leave():
     draw = [1.234567 * number * _DAY for number in range(1, 20)] * 100
     frame = dp.protect(pl.DataFrame({"x": draw}), unit=dp.Rows(1), budget=dp.Budget(epsilon=1e9))
     out = frame.mean("x", bounds=(0 * _DAY, 30 * _DAY)).release(epsilon=1, ci=0.95)
-    for written in (out.to_csv(), out.to_latex(notes=False), out.to_html(notes=False), out.to_sdmx()):
+    for written in (
+        out.to_csv(),
+        out.to_latex(notes=False),
+        out.to_html(notes=False),
+        out.to_sdmx(),
+    ):
         assert not re.search(r"\d\.\d+S?\b", written.replace("(1.0.0)", ""))
     low, value, high = (out.table[name][0] for name in ("x_low", "x", "x_high"))
     ends = [re.findall(r"P[0-9DTHMS]+", out.to_csv())[place] for place in (1, 2)]
-    assert ends == [pl.Series([end]).dt.to_string("iso")[0] for end in (_second(low), _second(high) + _SECOND)]
+    assert ends == [
+        pl.Series([end]).dt.to_string("iso")[0] for end in (_second(low), _second(high) + _SECOND)
+    ]
     assert low < value < high
 
 
@@ -467,10 +571,17 @@ def test_numbers_and_times_beside_marks_stay_what_they_are(tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
     table = pl.DataFrame({"g": ["a"] * 500 + ["b"], "x": [_DAY] * 501})
     frame = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=1000))
-    query = frame.group_by("g", keys=["a", "b"]).agg(n=dp.count(), x=dp.mean("x", bounds=(0 * _DAY, 2 * _DAY)))
+    query = frame.group_by("g", keys=["a", "b"]).agg(
+        n=dp.count(), x=dp.mean("x", bounds=(0 * _DAY, 2 * _DAY))
+    )
     out = query.release(epsilon=100).suppress(100, marker="few")
     out.to_excel(tmp_path / "out.xlsx")
-    rows = [row[1:] for row in openpyxl.load_workbook(tmp_path / "out.xlsx")["table"].iter_rows(values_only=True)][1:]
+    rows = [
+        row[1:]
+        for row in openpyxl.load_workbook(tmp_path / "out.xlsx")["table"].iter_rows(
+            values_only=True
+        )
+    ][1:]
     assert [tuple(map(type, row)) for row in rows] == [(int, dt.timedelta), (str, str)]
     assert rows[1] == ("few", "few")
     assert re.search(r"^a,500,P", out.to_csv(), re.MULTILINE)
@@ -481,9 +592,23 @@ def test_latex_needs_no_package_but_booktabs():
     table = pl.DataFrame({"a": ["x", "y"] * 50, "b": ["u"] * 100, "c": ["v"] * 100})
     frame = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=9))
     keys = {"a": ["x", "y"], "b": ["u", "w"], "c": ["v", "z"]}
-    text = frame.crosstab(["a", "b"], "c", keys=keys, margins=True, subtotals=True).release(epsilon=1).to_latex()
+    text = (
+        frame.crosstab(["a", "b"], "c", keys=keys, margins=True, subtotals=True)
+        .release(epsilon=1)
+        .to_latex()
+    )
     assert set(re.findall(r"\\([a-zA-Z]+)", text)) <= {
-        *("begin", "end", "toprule", "midrule", "bottomrule", "cline", "footnotesize", "par", "noindent"),
+        *(
+            "begin",
+            "end",
+            "toprule",
+            "midrule",
+            "bottomrule",
+            "cline",
+            "footnotesize",
+            "par",
+            "noindent",
+        ),
         *("ensuremath", "varepsilon", "pm"),
     }
 
@@ -493,13 +618,21 @@ def _second(length):
 
 
 def _whole_hours(value):
-    return dt.timedelta(hours=round(value / dt.timedelta(hours=1))) if isinstance(value, dt.timedelta) else value
+    return (
+        dt.timedelta(hours=round(value / dt.timedelta(hours=1)))
+        if isinstance(value, dt.timedelta)
+        else value
+    )
 
 
 def test_excel_takes_no_key_for_a_formula_and_any_key_for_a_text(tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
-    frame = dp.protect(pl.DataFrame({"id": [1], "=a": ["=1+1"]}), unit="id", budget=dp.Budget(epsilon=9))
-    out = frame.group_by("=a", keys=["=1+1", "a\x00b"], max_groups=1).count_units().release(epsilon=1)
+    frame = dp.protect(
+        pl.DataFrame({"id": [1], "=a": ["=1+1"]}), unit="id", budget=dp.Budget(epsilon=9)
+    )
+    out = (
+        frame.group_by("=a", keys=["=1+1", "a\x00b"], max_groups=1).count_units().release(epsilon=1)
+    )
     out.to_excel(tmp_path / "out.xlsx")
     cells = [row[0] for row in openpyxl.load_workbook(tmp_path / "out.xlsx")["table"].iter_rows()]
     assert [(cell.value, cell.data_type) for cell in cells] == [
@@ -509,9 +642,13 @@ def test_excel_takes_no_key_for_a_formula_and_any_key_for_a_text(tmp_path):
     ]
 
 
-@pytest.mark.filterwarnings("ignore:The released table is empty")  # too few units: that is what is drawn here
+# too few units: that is what is drawn here
+@pytest.mark.filterwarnings("ignore:The released table is empty")
 def test_without_a_group_there_is_no_picture(frame):
-    for query in (frame.crosstab("job", "sex", max_groups=1, max_rows=1), frame.group_by("age", max_rows=1).count()):
+    for query in (
+        frame.crosstab("job", "sex", max_groups=1, max_rows=1),
+        frame.group_by("age", max_rows=1).count(),
+    ):
         out = query.release(epsilon=0.01, delta=1e-9)
         assert out.to_polars().is_empty()
         with pytest.raises(UnsupportedOperation, match="no group was released"):

@@ -52,7 +52,10 @@ def twin(out, **how):
     """The same release, with other numbers in the groups that it hides, and these groups."""
     numbers = out._numbers
     hidden = np.flatnonzero(out.suppress(25, **how)._numbers.hidden)
-    by, parts = np.arange(1.0, len(hidden) + 1), {name: part.copy() for name, part in numbers.parts.items()}
+    by, parts = (
+        np.arange(1.0, len(hidden) + 1),
+        {name: part.copy() for name, part in numbers.parts.items()},
+    )
     for part in parts.values():
         part[hidden] -= by
     columns = []
@@ -60,11 +63,15 @@ def twin(out, **how):
         values = numbers.long[output.name].to_numpy().copy()
         values[hidden] -= by.astype(values.dtype)
         columns.append(pl.Series(output.name, values, dtype=numbers.long.schema[output.name]))
-    return replace(out, _numbers=replace(numbers, long=numbers.long.with_columns(columns), parts=parts)), hidden
+    return replace(
+        out, _numbers=replace(numbers, long=numbers.long.with_columns(columns), parts=parts)
+    ), hidden
 
 
 def shown(release, name, arguments):
-    """All texts of what a method gives, or its refusal. Bits that depend on the order of sums are left out."""
+    """All texts of what a method gives, or its refusal. Bits that depend on
+    the order of sums are left out.
+    """
     try:
         found = getattr(release, name)
         found = found(*arguments) if callable(found) else found
@@ -91,7 +98,9 @@ def _texts(found):
 
 
 QUICK = [("cells", 50, 0), ("means", 4, 2)]
-CASES = [(question, epsilon, how) for question in QUESTIONS for epsilon in (50, 4) for how in range(3)]
+CASES = [
+    (question, epsilon, how) for question in QUESTIONS for epsilon in (50, 4) for how in range(3)
+]
 
 
 @pytest.mark.parametrize(
@@ -117,14 +126,18 @@ def test_outputs_are_equal_for_tables_that_differ_in_hidden_numbers_alone(questi
 
 
 def level_twin(out, level, places):
-    """The same hierarchy, in which two nodes of the lowest level have other numbers with the same sum."""
+    """The same hierarchy, in which two nodes of the lowest level have
+    other numbers with the same sum.
+    """
     drawn = out._drawn
     first = int(np.flatnonzero((drawn["level"] == level).to_numpy())[0])
     values = drawn["value"].to_numpy().copy()
     step = (2.0 if values.dtype.kind == "f" else 2) * (2**20 if np.abs(values).max() > 1e6 else 1)
     values[first + places[0]] += step
     values[first + places[1]] -= step
-    return replace(out, _drawn=drawn.with_columns(value=pl.Series(values, dtype=drawn.schema["value"])))
+    return replace(
+        out, _drawn=drawn.with_columns(value=pl.Series(values, dtype=drawn.schema["value"]))
+    )
 
 
 def test_hierarchies_that_differ_in_hidden_numbers_alone_are_shown_alike():
@@ -135,7 +148,9 @@ def test_hierarchies_that_differ_in_hidden_numbers_alone_are_shown_alike():
     assert other["h"].table["count"].to_list() != out["h"].table["count"].to_list()
     first, second = out.suppress(25), other.suppress(25)
     assert [code.tolist() for code in first._hidden] == [code.tolist() for code in second._hidden]
-    names = {name for name in dir(type(first)) if not name.startswith("_")} - LEFT_OUT - {*dir(Mapping)}
+    names = (
+        {name for name in dir(type(first)) if not name.startswith("_")} - LEFT_OUT - {*dir(Mapping)}
+    )
     for name in sorted({*names, "_repr_html_"}):
         arguments = ARGUMENTS.get(name, lambda group: ())(None)
         assert shown(first, name, arguments) == shown(second, name, arguments), name

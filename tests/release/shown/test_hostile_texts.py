@@ -1,4 +1,6 @@
-"""Keys, names and marks that a terminal, a spreadsheet, a page or LaTeX would run: every writer on every text."""
+"""Keys, names and marks that a terminal, a spreadsheet, a page or LaTeX would
+run: every writer on every text.
+"""
 
 import csv
 import io
@@ -20,8 +22,25 @@ from dpframe.errors import DpFrameError
 from dpframe.safe_text import for_latex, for_spreadsheets, visible
 
 TEXTS = [
-    *("</script><script>alert(1)</script>", "<!--<script>", "<img src=x onerror=alert(1)>", "\"'><b>", "&lt;b&gt;"),
-    *("=cmd|' /C calc'!A1", "+1+1", "@SUM(A1)", "-2+3", "\t=1", "\r=1", "\n=1", "a;=1", "a\t@b", "#N/A"),
+    *(
+        "</script><script>alert(1)</script>",
+        "<!--<script>",
+        "<img src=x onerror=alert(1)>",
+        "\"'><b>",
+        "&lt;b&gt;",
+    ),
+    *(
+        "=cmd|' /C calc'!A1",
+        "+1+1",
+        "@SUM(A1)",
+        "-2+3",
+        "\t=1",
+        "\r=1",
+        "\n=1",
+        "a;=1",
+        "a\t@b",
+        "#N/A",
+    ),
     *("\x1b[31mred\x1b[0m", "\x9b2J", "\x1b]0;title\x07", "a\rb", "\u202eevil", "\x7f"),
     *("50% off", "\\input{/etc/passwd}", "$x$ & y # z_1 {b} ~ ^", "[1cm]", "*", "line\n\nbreak"),
 ]
@@ -46,13 +65,17 @@ ASKED = {
     "crosstab": lambda f: f.crosstab(NAME, "sex", keys=LISTED, margins=True, max_rows=1),
     "across": lambda f: f.crosstab("sex", NAME, keys=LISTED, max_rows=1),
     "marginals": lambda f: f.marginals([NAME, "sex"], "2-way", keys=LISTED, max_rows=1),
-    "hierarchy": lambda f: f.hierarchy(["sex", NAME], keys=ROWS.select("sex", NAME).unique(), max_rows=1),
+    "hierarchy": lambda f: f.hierarchy(
+        ["sex", NAME], keys=ROWS.select("sex", NAME).unique(), max_rows=1
+    ),
     "synthetic": lambda f: f.synthesize([NAME, "sex"], keys=LISTED, max_rows=1),
     "description": lambda f: f.describe(bounds={"=x\x1b<b>": (0, 3)}, max_rows=1),
 }
 PRICE = {"epsilon": 50.0, "delta": 1e-6}
 CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
-TAGS = {*re.findall("[a-z0-9]+", "div p b i table thead tbody tr th td span br style h1 h2 h3 h4 ul li")}
+TAGS = {
+    *re.findall("[a-z0-9]+", "div p b i table thead tbody tr th td span br style h1 h2 h3 h4 ul li")
+}
 TAGS |= {"html", "head", "body", "title", "meta", "svg", "line", "rect", "text"}
 
 
@@ -133,9 +156,17 @@ def test_the_ledger_s_commands_neither(tmp_path, capsys):
         ledger.budget("=1\x1b[2J\nfake: 0 spent", epsilon=5.0)
     assert not CONTROL.search(str(caught.value))
     budget = ledger.budget("=1</script>: 0 spent", epsilon=5.0)
-    frame(budget).group_by(NAME, keys=TEXTS, **ONE).count().release(epsilon=0.5, name="@SUM(1)</script>")
+    frame(budget).group_by(NAME, keys=TEXTS, **ONE).count().release(
+        epsilon=0.5, name="@SUM(1)</script>"
+    )
     ledger.close()
-    for verb in (["show"], ["verify"], ["forecast"], ["report"], *(["export", "--format", f] for f in ("json", "csv"))):
+    for verb in (
+        ["show"],
+        ["verify"],
+        ["forecast"],
+        ["report"],
+        *(["export", "--format", f] for f in ("json", "csv")),
+    ):
         assert main(["ledger", verb[0], str(path), *verb[1:]]) == 0
         text, error = capsys.readouterr()
         assert not CONTROL.search(text + error), (verb, repr(CONTROL.search(text)))
@@ -189,7 +220,10 @@ def test_parquet_keeps_what_it_was_given(outs, tmp_path):
     outs["top"].to_parquet(tmp_path / "a.parquet")
     table = pq.read_table(tmp_path / "a.parquet")
     assert set(table[NAME].to_pylist()) == set(TEXTS)
-    assert json.loads(table.schema.metadata[b"dpframe.privacy_statement"]) == outs["top"].report().to_dict()
+    assert (
+        json.loads(table.schema.metadata[b"dpframe.privacy_statement"])
+        == outs["top"].report().to_dict()
+    )
 
 
 # Pages
@@ -221,7 +255,9 @@ def test_no_page_has_a_tag_of_a_text(out):
 @pytest.mark.parametrize("name", ASKED)
 def test_no_page_of_a_question_neither(name):
     rows = ROWS.rename({"u": "<img src=x onerror=alert(1)>"})
-    protected = dp.protect(rows, unit="<img src=x onerror=alert(1)>", budget=dp.Budget(epsilon=1.0, delta=1e-6))
+    protected = dp.protect(
+        rows, unit="<img src=x onerror=alert(1)>", budget=dp.Budget(epsilon=1.0, delta=1e-6)
+    )
     assert tags(protected._repr_html_()) <= TAGS
     assert tags(ASKED[name](protected)._repr_html_()) <= TAGS
 
@@ -257,7 +293,12 @@ def test_a_control_character_ends_no_process_that_draws(name, outs, tmp_path):
 
 
 def test_labels_that_were_typed_end_no_process_neither(tmp_path):
-    cut = frame().cut("=x\x1b<b>", [0, 2, 3], labels=["\x1b</script>", "b"]).group_by("=x\x1b<b>", **ONE).count()
+    cut = (
+        frame()
+        .cut("=x\x1b<b>", [0, 2, 3], labels=["\x1b</script>", "b"])
+        .group_by("=x\x1b<b>", **ONE)
+        .count()
+    )
     chart = cut.release(**PRICE).plot()
     chart.save(tmp_path / "a.png")
     assert chart.to_html().count("</script") == 2
@@ -267,19 +308,43 @@ def test_labels_that_were_typed_end_no_process_neither(tmp_path):
 
 
 def test_latex_runs_no_key(out):
-    """Each sign that LaTeX takes for more than a letter stands behind a backslash, or names a sign."""
+    """Each sign that LaTeX takes for more than a letter stands
+    behind a backslash, or names a sign.
+    """
     for write in methods(out, "to_latex"):
         text = write()
         assert "50\\% off" in text or "off" not in text
-        signs = r"\\(textbackslash|textasciitilde|textasciicircum|textless|textgreater)\{\}|\\[&%$#_{}]"
+        signs = (
+            r"\\(textbackslash|textasciitilde|textasciicircum|textless|textgreater)\{\}|\\[&%$#_{}]"
+        )
         cells = re.sub(signs, "", text)
         assert not re.search(r"[%$#~^]", cells)
         assert "\\input" not in cells
         assert not re.search(r"\\\\\s*[\[*]", cells), "a length or a star after the end of a line"
         begun = re.findall(r"\\([a-zA-Z]+)", cells)
-        notes = {"footnotesize", "par", "noindent", "ensuremath", "varepsilon", "delta", "rho", "pm", "geq", "leq"}
+        notes = {
+            "footnotesize",
+            "par",
+            "noindent",
+            "ensuremath",
+            "varepsilon",
+            "delta",
+            "rho",
+            "pm",
+            "geq",
+            "leq",
+        }
         assert {*begun} - notes <= {
-            *["begin", "end", "toprule", "midrule", "bottomrule", "cline", "multicolumn", "multirow"]
+            *[
+                "begin",
+                "end",
+                "toprule",
+                "midrule",
+                "bottomrule",
+                "cline",
+                "multicolumn",
+                "multirow",
+            ]
         }
         assert not CONTROL.search(cells)
 

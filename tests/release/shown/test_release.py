@@ -1,4 +1,6 @@
-"""What a release gives back: the user's kind of table, in the layout asked for, that never changes."""
+"""What a release gives back: the user's kind of table, in the layout
+asked for, that never changes.
+"""
 
 import pickle
 from importlib.util import find_spec
@@ -34,12 +36,17 @@ def engine(request):
 
 
 def protect(engine, rows=ROWS, **options):
-    return dp.protect(MAKE[engine][0](rows), unit="id", budget=dp.Budget(epsilon=1e12, delta=0.5), **options)
+    return dp.protect(
+        MAKE[engine][0](rows), unit="id", budget=dp.Budget(epsilon=1e12, delta=0.5), **options
+    )
 
 
 def test_the_same_kind_comes_back(engine):
     out = (
-        protect(engine).group_by("sex", keys=["f", "m"], max_groups=1).agg(n=dp.count_units()).release(epsilon=CERTAIN)
+        protect(engine)
+        .group_by("sex", keys=["f", "m"], max_groups=1)
+        .agg(n=dp.count_units())
+        .release(epsilon=CERTAIN)
     )
     assert type(out.table) is MAKE[engine][1]
     assert out.to_polars().rows() == [("f", 2), ("m", 3)]
@@ -48,14 +55,20 @@ def test_the_same_kind_comes_back(engine):
 
 
 def test_a_crosstab_has_the_shape_of_pandas(engine):
-    query = protect(engine).crosstab("sex", "job", keys=KEYS, margins=True, max_groups=2, max_rows_per_group=1)
+    query = protect(engine).crosstab(
+        "sex", "job", keys=KEYS, margins=True, max_groups=2, max_rows_per_group=1
+    )
     out = query.release(epsilon=CERTAIN)
     raw = pd.DataFrame(ROWS)
-    expected = pd.crosstab(raw["sex"], raw["job"], margins=True).reindex(columns=["z", "y", "x", "All"])
+    expected = pd.crosstab(raw["sex"], raw["job"], margins=True).reindex(
+        columns=["z", "y", "x", "All"]
+    )
     got = out.to_pandas()
     assert got.index.name == "sex"
     assert got.columns.name == "job"
-    pd.testing.assert_frame_equal(got, expected, check_dtype=False, check_index_type=False, check_column_type=False)
+    pd.testing.assert_frame_equal(
+        got, expected, check_dtype=False, check_index_type=False, check_column_type=False
+    )
     wide = out.to_polars()
     assert wide.columns == ["sex", "z", "y", "x", "All"]
     assert wide.row(-1) == ("All", 1, 1, 3, 5)
@@ -75,7 +88,11 @@ def test_several_keys_down_and_across():
 
 def test_a_histogram_counts_as_numpy_does(engine):
     edges = [20, 30, 50, 70]
-    out = protect(engine).histogram("age", bins=edges, max_groups=2, max_rows_per_group=2).release(epsilon=CERTAIN)
+    out = (
+        protect(engine)
+        .histogram("age", bins=edges, max_groups=2, max_rows_per_group=2)
+        .release(epsilon=CERTAIN)
+    )
     assert out.to_polars()["count"].to_list() == np.histogram(ROWS["age"], edges)[0].tolist()
     assert out.to_polars()["age"].to_list() == ["[20, 30)", "[30, 50)", "[50, 70]"]
 
@@ -85,18 +102,32 @@ def test_a_value_is_one_number_and_a_table_has_none(engine):
     assert out.value == 270
     assert isinstance(out.value, int)
     with pytest.raises(UnsupportedOperation, match="table"):
-        _ = protect(engine).agg(a=dp.count_units(), b=dp.count(), max_rows=3).release(epsilon=CERTAIN).value
+        _ = (
+            protect(engine)
+            .agg(a=dp.count_units(), b=dp.count(), max_rows=3)
+            .release(epsilon=CERTAIN)
+            .value
+        )
 
 
 def test_reading_again_never_draws_again():
-    out = protect("polars").group_by("sex", keys=["f", "m"], max_groups=1).count_units().release(epsilon=0.5)
+    out = (
+        protect("polars")
+        .group_by("sex", keys=["f", "m"], max_groups=1)
+        .count_units()
+        .release(epsilon=0.5)
+    )
     first = out.table
     assert all(out.table.equals(first) for _ in range(5))
     assert out.to_polars().equals(first)
 
 
 def test_a_release_is_plain_data_that_can_be_kept():
-    out = protect("pandas").agg(n=dp.count(), mean=dp.mean("age", bounds=(0, 100)), max_rows=2).release(epsilon=1)
+    out = (
+        protect("pandas")
+        .agg(n=dp.count(), mean=dp.mean("age", bounds=(0, 100)), max_rows=2)
+        .release(epsilon=1)
+    )
     again = pickle.loads(pickle.dumps(out))
     pd.testing.assert_frame_equal(again.table, out.table)
     assert again.cost == out.cost
@@ -118,7 +149,8 @@ def test_the_error_of_a_count_is_that_of_its_noise():
     out = protect("polars").count_units().release(epsilon=0.1)
     errors = out.accuracy(alpha=0.05)
     assert errors.columns == ["column", "value", "error", "lower", "upper"]
-    assert errors["error"].item() == 30  # P[|X| > 30] = 2 e^-3.1 / (1 + e^-0.1) = 0.0473, and above 0.05 at 29
+    # P[|X| > 30] = 2 e^-3.1 / (1 + e^-0.1) = 0.0473, and above 0.05 at 29
+    assert errors["error"].item() == 30
     assert out.noise.columns == ["column", "aggregate", "mechanism", "scale", "threshold"]
     assert out.noise.row(0) == ("count_units", "count", "discrete_laplace", 10.0, None)
 
@@ -134,13 +166,22 @@ def test_the_error_of_a_count_is_that_of_its_noise():
     ],
 )
 def test_keys_may_have_any_name_that_the_tables_about_them_have(down, across, beside, tmp_path):
-    rows = {"id": range(40), down: ["a", "b"] * 20, across: ["x", "x", "x", "y"] * 10, "age": [30] * 40}
+    rows = {
+        "id": range(40),
+        down: ["a", "b"] * 20,
+        across: ["x", "x", "x", "y"] * 10,
+        "age": [30] * 40,
+    }
     frame = dp.protect(pl.DataFrame(rows), unit="id", budget=dp.Budget(epsilon=1e9, delta=0.5))
     keys, limit = {down: ["a", "b"], across: ["x", "y"]}, {"max_rows": 1}
     counts = {("a", "x"): 20.0, ("b", "x"): 10.0, ("b", "y"): 10.0}
     for query in (
-        frame.group_by(down, across, keys=keys, **limit).agg(n=dp.count(), age=dp.mean("age", bounds=(0, 60))),
-        frame.crosstab(down, across, "age", "mean", bounds=(0, 60), keys=keys, margins=True, **limit),
+        frame.group_by(down, across, keys=keys, **limit).agg(
+            n=dp.count(), age=dp.mean("age", bounds=(0, 60))
+        ),
+        frame.crosstab(
+            down, across, "age", "mean", bounds=(0, 60), keys=keys, margins=True, **limit
+        ),
         frame.group_by(down, across, other=("-", "-"), max_groups=1, **limit).agg(n=dp.count()),
     ):
         out = query.release(epsilon=400, delta=1e-3)
@@ -168,7 +209,11 @@ def test_a_released_column_may_have_no_name():
 
 def test_everything_shown_is_public():
     frame = protect("pandas")
-    out = frame.group_by("sex", keys=["f", "m"], max_groups=1, max_rows=2).agg(n=dp.count()).release(epsilon=1)
+    out = (
+        frame.group_by("sex", keys=["f", "m"], max_groups=1, max_rows=2)
+        .agg(n=dp.count())
+        .release(epsilon=1)
+    )
     for text in (repr(out), out._repr_html_(), out.report()):
         assert "Traceback" not in text
     assert "ε = 1" in out.report()
@@ -179,9 +224,13 @@ def test_everything_shown_is_public():
 def test_spread_is_that_of_pandas(ddof, engine):
     frame = protect(engine).group_by("sex", keys=["f", "m"], max_groups=2, max_rows_per_group=2)
     query = frame.agg(
-        v=dp.var("age", (0, 100), ddof=ddof), d=dp.std("age", (0, 100), ddof=ddof), m=dp.mean("age", (0, 100))
+        v=dp.var("age", (0, 100), ddof=ddof),
+        d=dp.std("age", (0, 100), ddof=ddof),
+        m=dp.mean("age", (0, 100)),
     )
-    assert set(query.sensitivity) == {f"{c}.{p}" for c in "vd" for p in ("sum", "squares", "count")} | {
+    assert set(query.sensitivity) == {
+        f"{c}.{p}" for c in "vd" for p in ("sum", "squares", "count")
+    } | {
         "m.sum",
         "m.count",
     }

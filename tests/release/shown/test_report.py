@@ -15,7 +15,9 @@ from dpframe.release.shown.report import in_a_sentence
 
 def said(**loss: Any) -> str:
     relation = loss.pop("relation", "add-remove")
-    return in_a_sentence({"guarantee": {"delta": 0.0, "implies": [], **loss}, "neighbours": {"relation": relation}})
+    return in_a_sentence(
+        {"guarantee": {"delta": 0.0, "implies": [], **loss}, "neighbours": {"relation": relation}}
+    )
 
 
 def number(sentence: str) -> float:
@@ -31,7 +33,11 @@ def test_odds_are_those_of_epsilon_rounded_up(epsilon):
 @pytest.mark.parametrize("delta", [1e-9, 1e-6, 0.2, 1.0])
 def test_a_guess_is_right_as_often_as_epsilon_and_delta_allow(epsilon, delta):
     exact = (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon))
-    assert 100 * exact <= number(said(epsilon=epsilon, delta=delta)) <= 100 * min(exact, 1.0) + 0.1 + 1e-9
+    assert (
+        100 * exact
+        <= number(said(epsilon=epsilon, delta=delta))
+        <= 100 * min(exact, 1.0) + 0.1 + 1e-9
+    )
 
 
 def test_a_loss_above_all_telling_says_so():
@@ -40,7 +46,9 @@ def test_a_loss_above_all_telling_says_so():
 
 def test_under_replacement_the_question_is_which_rows():
     assert "that a person's rows are these and not others" in said(epsilon=1.0, relation="replace")
-    assert "which of two sets of rows a person has" in said(epsilon=1.0, delta=1e-6, relation="replace")
+    assert "which of two sets of rows a person has" in said(
+        epsilon=1.0, delta=1e-6, relation="replace"
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,12 @@ pytestmark = pytest.mark.usefixtures("same_noise")  # the noise of an empty grou
 
 BOUNDS = {"x": (0, 10), "y": (1, 8)}
 ROWS = pl.DataFrame(
-    {"id": range(3000), "x": [float(i % 11) for i in range(3000)], "y": [1.0 + i % 7 for i in range(3000)], "g": "full"}
+    {
+        "id": range(3000),
+        "x": [float(i % 11) for i in range(3000)],
+        "y": [1.0 + i % 7 for i in range(3000)],
+        "g": "full",
+    }
 )
 STATISTICS = {
     "mean": dp.mean("x"),
@@ -34,14 +39,18 @@ STATISTICS = {
 
 def asked(rows=ROWS, **statistics):
     budget = dp.Budget(epsilon=1e6)
-    frame = dp.protect(rows, unit="id", budget=budget, max_rows=1, bounds=BOUNDS, keys={"g": ["full", "empty"]})
+    frame = dp.protect(
+        rows, unit="id", budget=budget, max_rows=1, bounds=BOUNDS, keys={"g": ["full", "empty"]}
+    )
     return frame.group_by("g").agg(n=dp.count(), **statistics)
 
 
 @pytest.mark.filterwarnings("ignore::dpframe.errors.DpFrameWarning")
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_the_number_of_a_group_without_rows_is_missing(statistic):
-    """Where its noise looks like rows, as it does in one of 20 releases, another release is taken."""
+    """Where its noise looks like rows, as it does in one of 20
+    releases, another release is taken.
+    """
     releases = [asked(s=STATISTICS[statistic]).release(epsilon=2.5) for _ in range(3)]
     assert all(out.table["s"][0] is not None for out in releases)
     assert sum(out.table["s"][1] is None for out in releases) >= 2
@@ -55,9 +64,20 @@ def test_its_interval_still_says_that_anything_fits():
     out = asked(s=dp.mean("x")).release(epsilon=50.0, ci=0.95)
     empty = out.table.row(1, named=True)
     assert (empty["s"], empty["s_low"], empty["s_high"]) == (None, 0.0, 10.0)
-    errors = out.accuracy().filter((pl.col("g") == "empty") & (pl.col("column") == "s")).row(0, named=True)
-    assert (errors["value"], errors["error"], errors["lower"], errors["upper"]) == (None, None, 0.0, 10.0)
-    assert out.suppress(below=10).accuracy().filter(pl.col("g") == "empty")["lower"].null_count() == 2
+    errors = (
+        out.accuracy()
+        .filter((pl.col("g") == "empty") & (pl.col("column") == "s"))
+        .row(0, named=True)
+    )
+    assert (errors["value"], errors["error"], errors["lower"], errors["upper"]) == (
+        None,
+        None,
+        0.0,
+        10.0,
+    )
+    assert (
+        out.suppress(below=10).accuracy().filter(pl.col("g") == "empty")["lower"].null_count() == 2
+    )
 
 
 def test_what_nothing_says_the_reach_of_is_shown():
@@ -70,7 +90,14 @@ def test_what_nothing_says_the_reach_of_is_shown():
 def test_what_was_shrunk_is_shown():
     groups = [f"g{i}" for i in range(40)]
     rows = ROWS.with_columns(g=pl.Series([groups[i % 39] for i in range(3000)]))
-    frame = dp.protect(rows, unit="id", budget=dp.Budget(epsilon=10.0), max_rows=1, bounds=BOUNDS, keys={"g": groups})
+    frame = dp.protect(
+        rows,
+        unit="id",
+        budget=dp.Budget(epsilon=10.0),
+        max_rows=1,
+        bounds=BOUNDS,
+        keys={"g": groups},
+    )
     out = frame.group_by("g").mean("x").release(epsilon=1.0)
     assert out.table["x"][-1] is None
     assert out.shrink().table["x"].null_count() == 0
@@ -95,7 +122,9 @@ def test_a_crosstab_of_means_leaves_out_cells_and_margins():
 
 
 def test_one_missing_number_is_no_number():
-    frame = dp.protect(ROWS.clear(), unit="id", budget=dp.Budget(epsilon=10.0), max_rows=1, bounds=BOUNDS)
+    frame = dp.protect(
+        ROWS.clear(), unit="id", budget=dp.Budget(epsilon=10.0), max_rows=1, bounds=BOUNDS
+    )
     out = frame.mean("x").release(epsilon=0.1)
     assert out.value is None
     with pytest.raises(UnsupportedOperation, match=r"any possible value fits.*\.fill\(\)"):
@@ -107,7 +136,9 @@ def test_files_have_an_empty_cell(tmp_path):
     out = asked(s=dp.mean("x")).release(epsilon=50.0)
     assert out.to_csv().splitlines()[2].endswith(",")
     out.to_excel(tmp_path / "a.xlsx")
-    assert pd.read_excel(tmp_path / "a.xlsx", sheet_name="table", na_values="\N{EN DASH}")["s"].isna().tolist() == [
+    assert pd.read_excel(tmp_path / "a.xlsx", sheet_name="table", na_values="\N{EN DASH}")[
+        "s"
+    ].isna().tolist() == [
         False,
         True,
     ]
@@ -146,7 +177,9 @@ def test_a_number_is_missing_where_the_interval_beside_it_holds_all_that_it_coul
     """Groups from none to 3,000 people, at four prices: both sides of the rule occur."""
     rng, groups = np.random.default_rng(5), np.repeat(list("bcd"), [3, 60, 3_000])
     x = rng.uniform(5, 95, len(groups))
-    rows = pl.DataFrame({"g": groups, "x": x, "y": np.clip(x / 12 + rng.normal(0, 1, len(x)), 0, 10)})
+    rows = pl.DataFrame(
+        {"g": groups, "x": x, "y": np.clip(x / 12 + rng.normal(0, 1, len(x)), 0, 10)}
+    )
     frame, seen = dp.protect(rows, unit=dp.Rows(1), budget=dp.Budget(epsilon=1000)), set()
     for epsilon in (0.05, 0.3, 2.0, 8.0):
         query = frame.group_by("g", keys=list("abcd")).agg(s=_NUMBERS[name].aggregate())
@@ -162,7 +195,9 @@ def test_a_number_is_missing_where_the_interval_beside_it_holds_all_that_it_coul
             missing = numbers.shown[output.name].is_null().to_list()
             assert missing == least.tolist(), output.name
             assert out.fill().to_polars()[output.name].null_count() == 0
-            assert any("missing" in note for note in out._notes) == any(numbers.shown.null_count().row(0))
+            assert any("missing" in note for note in out._notes) == any(
+                numbers.shown.null_count().row(0)
+            )
             seen |= set(missing)
             if any(missing) and not all(missing):
                 groups = [row["label"] for row in _drawn(out.plot(output.name, sort="descending"))]
@@ -173,7 +208,11 @@ def test_a_number_is_missing_where_the_interval_beside_it_holds_all_that_it_coul
 def _drawn(chart):
     data = chart.to_dict()
     rows = [row for rows in data.get("datasets", {}).values() for row in rows]
-    return [row for row in rows or data["data"]["values"] if row.get("value") is not None and "label" in row]
+    return [
+        row
+        for row in rows or data["data"]["values"]
+        if row.get("value") is not None and "label" in row
+    ]
 
 
 @pytest.mark.parametrize("verb", ["corr", "cov"])
@@ -186,9 +225,15 @@ def test_entries_of_a_matrix_that_could_be_anything_are_missing(verb):
     for epsilon in (1.0, 1.0, 1.0, 0.0005, 0.0005):
         out = getattr(frame, verb)(["x", "y", "z"], bounds=bounds).release(epsilon=epsilon)
         errors, filled = out.accuracy(), out.fill()
-        assert filled.accuracy()["value"].null_count() == filled.to_polars().null_count().sum_horizontal().item() == 0
+        assert (
+            filled.accuracy()["value"].null_count()
+            == filled.to_polars().null_count().sum_horizontal().item()
+            == 0
+        )
         lost = errors.filter(pl.col("value").is_null())
-        told = "".join(f"{a} and {b}, " for a, b in lost.select("column", "beside").rows()).removesuffix(", ")
+        told = "".join(
+            f"{a} and {b}, " for a, b in lost.select("column", "beside").rows()
+        ).removesuffix(", ")
         for text in (repr(out), out._repr_html_()):
             assert (f"{told}: missing, since noise hides it" in text) == bool(told)
         assert ("–" in out._repr_html_()) == bool(told)

@@ -20,11 +20,20 @@ def visits(people=400, rows=1, rate=0.3, seed=1):
     draw = np.random.default_rng(seed)
     ids = np.repeat(np.arange(people), rows)
     bought = draw.random(len(ids)) < rate
-    return pl.DataFrame({"id": ids, "city": [CITIES[i % 2] for i in ids], "bought": bought, "x": draw.random(len(ids))})
+    return pl.DataFrame(
+        {
+            "id": ids,
+            "city": [CITIES[i % 2] for i in ids],
+            "bought": bought,
+            "x": draw.random(len(ids)),
+        }
+    )
 
 
 def protected(table, unit="id", **declared):
-    return dp.protect(table, unit=unit, budget=dp.Budget(epsilon=9.0), bounds={"x": (0, 1)}, **declared)
+    return dp.protect(
+        table, unit=unit, budget=dp.Budget(epsilon=9.0), bounds={"x": (0, 1)}, **declared
+    )
 
 
 def test_it_says_what_intervals_cover_and_what_limits_leave_out():
@@ -46,7 +55,9 @@ def test_nothing_is_said_where_nothing_is_left_out(unit):
 
 
 def test_limits_of_a_column_are_named_with_it():
-    query = protected(visits(), max_rows=2).agg(n=dp.count(), s=dp.sum("x", max_rows=3), m=dp.median("x", max_rows=4))
+    query = protected(visits(), max_rows=2).agg(
+        n=dp.count(), s=dp.sum("x", max_rows=3), m=dp.median("x", max_rows=4)
+    )
     text = repr(query.release(0.5))
     assert "What max_rows=2 leaves out of n is unknown." in text
     assert "What max_rows=3 leaves out of s is unknown." in text
@@ -58,18 +69,35 @@ def test_limits_of_a_column_are_named_with_it():
 LEFT_OUT = re.compile(r"leaves out of|leaves nothing out of|weigh less|nearer end")
 TOTALS = {"count", "count of rows", "count_units", "n_unique", "sum", "sum of units"}
 TABLE = pl.DataFrame(
-    {"id": [i // 5 for i in range(200)], "x": [0.5] * 200, "n": [0.2] * 200, "yes": [True] * 200, "city": CITIES * 100}
+    {
+        "id": [i // 5 for i in range(200)],
+        "x": [0.5] * 200,
+        "n": [0.2] * 200,
+        "yes": [True] * 200,
+        "city": CITIES * 100,
+    }
 )
 
 
 def said_of(query, names):
-    """What a release says in each of its outputs, with the released columns in place of their names."""
+    """What a release says in each of its outputs, with the released
+    columns in place of their names.
+    """
     out = query.release(2.0)
     pandas = out.to_pandas().attrs["dpframe"]
-    outputs = repr(out), out._repr_html_(), out.to_csv(notes=True), out.to_html(), str(out.report()), pandas
+    outputs = (
+        repr(out),
+        out._repr_html_(),
+        out.to_csv(notes=True),
+        out.to_html(),
+        str(out.report()),
+        pandas,
+    )
     outputs = [unescape(text) for text in outputs]
     assert all(LEFT_OUT.search(text) for text in outputs), outputs
-    (line,) = [line for line in outputs[0].splitlines() if re.search("leaves out of|weigh less", line)]
+    (line,) = [
+        line for line in outputs[0].splitlines() if re.search("leaves out of|weigh less", line)
+    ]
     assert all(line in text for text in outputs)
     assert all(name in line for name in names)
     return line, outputs
@@ -99,20 +127,31 @@ def test_a_limit_that_every_table_keeps_is_not_named():
 
 @pytest.mark.parametrize("covers", ["noise", "population"])
 def test_no_interval_is_read_as_if_it_held_what_limits_do(covers):
-    frame = dp.protect(TABLE, unit="id", budget=dp.Budget(epsilon=9.0), max_rows=2, bounds={"x": (0, 1)})
+    frame = dp.protect(
+        TABLE, unit="id", budget=dp.Budget(epsilon=9.0), max_rows=2, bounds={"x": (0, 1)}
+    )
     text = repr(frame.mean("x").release(1.0, ci=0.95, covers=covers))
     assert "95% intervals cover noise" in text
     assert "by an unknown amount that no interval holds" in text
-    assert "Values of x beyond [0, 1] count as the nearer end; no interval holds what that changes." in text
+    assert (
+        "Values of x beyond [0, 1] count as the nearer end; no interval holds what that changes."
+        in text
+    )
 
 
 def asked_of_moments(frame):
-    return {"ols": frame.ols(y="x", x=["n"]), "cov": frame.cov(["x", "n"]), "corr": frame.corr(["x", "n"])}
+    return {
+        "ols": frame.ols(y="x", x=["n"]),
+        "cov": frame.cov(["x", "n"]),
+        "corr": frame.corr(["x", "n"]),
+    }
 
 
 def test_regressions_and_matrices_say_so():
     bounds = {"x": (0, 1), "n": (0, 1)}
-    frame = dp.protect(TABLE, unit="id", budget=dp.Budget(epsilon=9.0, delta=1e-6), max_rows=2, bounds=bounds)
+    frame = dp.protect(
+        TABLE, unit="id", budget=dp.Budget(epsilon=9.0, delta=1e-6), max_rows=2, bounds=bounds
+    )
     for query in asked_of_moments(frame).values():
         line, _ = said_of(query, [])
         assert "weigh less: " in line
@@ -124,7 +163,11 @@ def test_tables_of_several_say_so():
     frame = dp.protect(visits(rows=3), unit="id", budget=budget, max_rows=2, keys=keys)
     marginals, tree = frame.marginals(["city", "bought"]), frame.hierarchy(["city"], keys=CITIES)
     synthetic = frame.synthesize(["city", "bought"])
-    for out in (marginals.release(0.5, delta=1e-6), tree.release(0.5), synthetic.release(0.5, delta=1e-6)):
+    for out in (
+        marginals.release(0.5, delta=1e-6),
+        tree.release(0.5),
+        synthetic.release(0.5, delta=1e-6),
+    ):
         for text in (repr(out), out._repr_html_(), out.to_csv(notes=True), str(out.report())):
             assert "What max_rows=2" in text
 
@@ -132,7 +175,13 @@ def test_tables_of_several_say_so():
 def test_what_follows_from_a_release_says_so():
     frame = protected(visits(rows=3).to_pandas(), max_rows=2, keys={"city": CITIES})
     out = frame.group_by("city").agg(n=dp.count(), x=dp.mean("x")).release(1.0)
-    for derived in (out.share(), out.rolling(2).sum(), out.diff(), out.pct_change(), out.rebase("Bonn")):
+    for derived in (
+        out.share(),
+        out.rolling(2).sum(),
+        out.diff(),
+        out.pct_change(),
+        out.rebase("Bonn"),
+    ):
         assert "What max_rows=2 leaves out of n is unknown." in repr(derived)
         assert "leans" not in repr(derived)
         assert "What max_rows=2 leaves out of n is unknown." in derived.table.attrs["dpframe"]
@@ -179,7 +228,9 @@ def under(policy):
     ],
 )
 def test_a_comparison_with_what_a_policy_clips_is_refused(policy, condition):
-    with pytest.raises(InvalidArgument, match=r"visits\.toml moved values beyond \[0, 0\.[48]\] to the nearer end"):
+    with pytest.raises(
+        InvalidArgument, match=r"visits\.toml moved values beyond \[0, 0\.[48]\] to the nearer end"
+    ):
         under(policy).filter(condition)
 
 
@@ -187,7 +238,9 @@ def test_a_comparison_with_what_a_policy_clips_is_refused(policy, condition):
     "condition", [dp.col("x") >= 0.3, dp.col("x") <= 0.4, dp.col("n") >= 7, dp.col("x") * 2 >= 0.7]
 )
 def test_other_comparisons_are_not(policy, condition):
-    assert "visits.toml moved" in repr(under(policy).filter(condition & (dp.col("x") > 0.1)).count().release(0.5))
+    assert "visits.toml moved" in repr(
+        under(policy).filter(condition & (dp.col("x") > 0.1)).count().release(0.5)
+    )
 
 
 def test_more_rows_than_a_policy_lets_count_are_refused(policy):
@@ -220,7 +273,9 @@ def test_the_pandas_table_carries_the_sentences():
 
 def test_the_picture_says_so_too():
     pytest.importorskip("altair")
-    out = protected(visits(), max_rows=2, keys={"city": CITIES}).group_by("city").count().release(0.5)
+    out = (
+        protected(visits(), max_rows=2, keys={"city": CITIES}).group_by("city").count().release(0.5)
+    )
     assert "What max_rows=2 leaves out of count is unknown." in str(out.plot().to_dict()["title"])
 
 
@@ -238,7 +293,9 @@ def test_rates_and_people_have_intervals_for_the_population_at_no_price():
     assert out.with_ci(covers="population").with_ci(covers="noise").table.equals(narrow)
 
 
-@pytest.mark.parametrize("beside", [dp.count(), dp.count_units(), dp.sum("x"), dp.mean("x"), dp.median("x")])
+@pytest.mark.parametrize(
+    "beside", [dp.count(), dp.count_units(), dp.sum("x"), dp.mean("x"), dp.median("x")]
+)
 def test_a_rate_has_its_interval_for_the_population_whatever_stands_beside_it(beside):
     pytest.importorskip("altair")
     frame = protected(visits().to_pandas(), max_rows=1, keys={"city": CITIES})
@@ -251,16 +308,22 @@ def test_a_rate_has_its_interval_for_the_population_whatever_stands_beside_it(be
     others = [name for name in out.table if not name.startswith("r")]
     assert out.table[others].equals(alone.table[others])
     for text in (repr(out), out._repr_html_(), out.table.attrs["dpframe"]):
-        assert "intervals of r cover noise and the sampling of people; those of n noise alone" in text
+        assert (
+            "intervals of r cover noise and the sampling of people; those of n noise alone" in text
+        )
     assert "r: 95% interval for the population; n: noise only" in str(out.report())
     assert (
-        "margins of error (r: for the population, from noise and sampling of people; n: of the noise)" in out.to_html()
+        "margins of error (r: for the population, from noise and sampling of people; n: of the "
+        "noise)" in out.to_html()
     )
     assert "95% margins of error of the noise" in alone.to_html()
     assert "for the population" in str(out.plot(column="r").to_dict()["title"])
     assert "margins of error of the noise" in str(out.plot(column="n").to_dict()["title"])
     assert "intervals of r" not in repr(alone)
-    assert set(out.accuracy().groupby("column")["covers"].first()) == {"noise only", "95% interval for the population"}
+    assert set(out.accuracy().groupby("column")["covers"].first()) == {
+        "noise only",
+        "95% interval for the population",
+    }
 
 
 def test_people_in_several_groups_have_rates_for_the_population_too():
@@ -277,20 +340,29 @@ def test_shrunk_rates_have_the_interval_that_shrinking_has():
     table = pl.DataFrame({"k": keys * 100, "yes": [True, False, False, False] * 200})
     frame = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
     out = frame.group_by("k", keys=keys).agg(n=dp.count(), r=dp.mean("yes")).release(0.2)
-    one, other = (o.table for o in (out.with_ci().shrink("r"), out.shrink("r").with_ci(covers="noise")))
+    one, other = (
+        o.table for o in (out.with_ci().shrink("r"), out.shrink("r").with_ci(covers="noise"))
+    )
     assert one.equals(other)
 
 
 def test_where_people_may_differ_by_more_it_is_refused():
     frame = protected(visits(), max_rows=1)
-    for query in (frame.mean("x"), frame.median("x"), frame.sum("x"), frame.mean("bought", max_rows=2)):
+    for query in (
+        frame.mean("x"),
+        frame.median("x"),
+        frame.sum("x"),
+        frame.mean("bought", max_rows=2),
+    ):
         with pytest.raises(UnsupportedOperation, match="covers='population'"):
             query.release(0.1).with_ci(covers="population")
 
 
 @pytest.mark.parametrize("rows", [1, 3])
 def test_intervals_of_a_rate_hold_however_many_rows_people_have(rows):
-    """With one row 95%, and with three, whose mean counts, more. Noise and tables are the same each time."""
+    """With one row 95%, and with three, whose mean counts, more.
+    Noise and tables are the same each time.
+    """
     held = 0
     for seed in range(60):
         query = protected(visits(rows=rows, seed=seed), max_rows=1).mean("bought")

@@ -21,7 +21,9 @@ KEYS = {"a": ["x", "y"], "b": ["p", "q", "r"]}
 
 
 def protected(budget=None, table=PEOPLE, unit="id", **options):
-    return dp.protect(table, unit=unit, budget=budget or dp.Budget(epsilon=100), max_rows=1, **options)
+    return dp.protect(
+        table, unit=unit, budget=budget or dp.Budget(epsilon=100), max_rows=1, **options
+    )
 
 
 @pytest.mark.parametrize("within", [(), "a"])
@@ -53,10 +55,14 @@ def test_the_total_of_many_shares_is_added_up_once(within, monkeypatch):
         sizes.append(under.size)
         found = quotients(self, over, under)
         each = quotients(self, over, np.tile(under, (len(over), 1)))
-        assert all(np.allclose(one, other, equal_nan=True) for one, other in zip(found, each, strict=True))
+        assert all(
+            np.allclose(one, other, equal_nan=True) for one, other in zip(found, each, strict=True)
+        )
         return found
 
-    monkeypatch.setattr(combinations, "intervals", lambda *said, **more: asked.append(1) or intervals(*said, **more))
+    monkeypatch.setattr(
+        combinations, "intervals", lambda *said, **more: asked.append(1) or intervals(*said, **more)
+    )
     monkeypatch.setattr(combinations.Combinations, "quotients", noted)
     out = protected().group_by("a", "b", keys=KEYS).count().release(epsilon=20)
     out.share(within=within)
@@ -65,14 +71,18 @@ def test_the_total_of_many_shares_is_added_up_once(within, monkeypatch):
 
 
 def test_a_share_that_could_be_anything_is_missing():
-    out = protected(table=PEOPLE.head(2)).group_by("b", keys=KEYS["b"]).count().release(epsilon=0.001)
+    out = (
+        protected(table=PEOPLE.head(2)).group_by("b", keys=KEYS["b"]).count().release(epsilon=0.001)
+    )
     assert out.share().to_polars()["share"].null_count() == 3
 
 
 def test_refusals_name_what_to_type():
     frame, budget = protected(), dp.Budget(epsilon=1)
     crosstab = frame.crosstab("a", "b", keys=KEYS).release(epsilon=1)
-    with pytest.raises(UnsupportedOperation, match=r"group_by\('a', 'b', keys=\{\.\.\.\}\).*share\(within='a'\)"):
+    with pytest.raises(
+        UnsupportedOperation, match=r"group_by\('a', 'b', keys=\{\.\.\.\}\).*share\(within='a'\)"
+    ):
         crosstab.share(within="a")
     with pytest.raises(UnknownAttribute, match=r"out\.rolling\(7\)\.mean\(\)"):
         frame.rolling(7)
@@ -82,7 +92,9 @@ def test_refusals_name_what_to_type():
     with pytest.raises(BudgetMismatch, match="people='patients'"):
         protected(budget, PEOPLE.rename(columns={"id": "no"}), unit="no")
     part = dp.Budget(epsilon=2).allocate("1mo", periods=2, start="2025-01-01", epsilon=1)
-    with pytest.raises(BudgetExceeded, match=r"To make up for months.*budget=budget.*name='visits 2025-01-01'"):
+    with pytest.raises(
+        BudgetExceeded, match=r"To make up for months.*budget=budget.*name='visits 2025-01-01'"
+    ):
         protected(part).count().release(epsilon=0.1)
 
 

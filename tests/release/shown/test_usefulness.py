@@ -31,7 +31,9 @@ def told(out):
 
 
 def test_groups_that_differ_by_less_than_the_noise():
-    """The noise has a deviation of 141 and groups differ by 3: the variance of ten groups is nearly never twice its."""
+    """The noise has a deviation of 141 and groups differ by 3:
+    the variance of ten groups is nearly never twice its.
+    """
     shares = [told(release([100 + i for i in KEYS], 0.01, n=dp.count())) for _ in range(30)]
     assert np.mean(shares) > 0.4  # about 0.93 is expected
 
@@ -61,7 +63,9 @@ def test_names_and_prices_and_no_cell():
 
 def test_choices_and_no_groups_say_nothing():
     frame = table([5] * 10).dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=10, delta=1e-6))
-    assert "mostly_noise" not in frame.mode("g", keys=KEYS).release(epsilon=0.001).report().to_dict()
+    assert (
+        "mostly_noise" not in frame.mode("g", keys=KEYS).release(epsilon=0.001).report().to_dict()
+    )
     with pytest.warns(dp.errors.DpFrameWarning):
         out = frame.group_by("g").count().release(epsilon=0.001, delta=1e-9)
     assert "mostly_noise" not in out.report().to_dict()
@@ -79,11 +83,17 @@ BOTH = ("listed keys occurs", "filters and joins compare")
 @pytest.mark.parametrize("statistic", ["count", "sum"])
 @pytest.mark.parametrize("number", [1, 3, 10])
 def test_groups_that_are_all_about_0_name_both_causes(statistic, number):
-    """Keys of another letter case have no rows. A release that is 0 within its noise cannot know, and says both."""
-    people = pl.DataFrame({"city": ["Bonn"] * 500, "x": [1.0] * 500}).dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=10))
+    """Keys of another letter case have no rows.
+    A release that is 0 within its noise cannot know, and says both.
+    """
+    people = pl.DataFrame({"city": ["Bonn"] * 500, "x": [1.0] * 500}).dp(
+        unit=dp.Rows(1), budget=dp.Budget(epsilon=10)
+    )
     asked = {"count": dp.count(), "sum": dp.sum("x", bounds=(0, 1))}[statistic]
     others = [f"ulm{i}" for i in range(number)]
-    empty = [people.group_by("city", keys=others).agg(m=asked).release(epsilon=0.1) for _ in range(10)]
+    empty = [
+        people.group_by("city", keys=others).agg(m=asked).release(epsilon=0.1) for _ in range(10)
+    ]
     told = [all(words in str(out) for words in BOTH) for out in empty]
     assert sum(told) >= 3  # each with 0.9 or more, so fewer in less than 1e-6 of all runs
     some = people.group_by("city", keys=["Bonn", *others]).agg(m=asked).release(epsilon=5)
@@ -101,7 +111,13 @@ def test_midnights_of_a_column_of_times_are_named():
 
 
 def test_a_missing_mean_of_every_group_names_both_causes_too():
-    people = pl.DataFrame({"city": ["Bonn"] * 50, "x": [1.0] * 50}).dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=10))
-    out = people.group_by("city", keys=["bonn", "ulm"]).mean("x", bounds=(0, 1)).release(epsilon=0.001)
+    people = pl.DataFrame({"city": ["Bonn"] * 50, "x": [1.0] * 50}).dp(
+        unit=dp.Rows(1), budget=dp.Budget(epsilon=10)
+    )
+    out = (
+        people.group_by("city", keys=["bonn", "ulm"])
+        .mean("x", bounds=(0, 1))
+        .release(epsilon=0.001)
+    )
     assert out.to_polars()["x"].null_count() < 2 or BOTH[0] in str(out)
     assert out.to_polars()["x"].null_count() == 2 or BOTH[0] not in str(out)

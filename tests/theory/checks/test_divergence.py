@@ -1,4 +1,6 @@
-"""Divergences of finite, discrete and continuous distributions, against closed forms and against the maps."""
+"""Divergences of finite, discrete and continuous distributions, against
+closed forms and against the maps.
+"""
 
 import itertools
 import math
@@ -26,7 +28,10 @@ def test_laplace_sums_of_the_seed():
 
 
 def test_no_interval_exceeds_the_largest(rng):
-    for p, q in ((stats.laplace(1, 2), stats.laplace(0, 2)), (stats.norm(0, 1), stats.norm(0.5, 2))):
+    for p, q in (
+        (stats.laplace(1, 2), stats.laplace(0, 2)),
+        (stats.norm(0, 1), stats.norm(0.5, 2)),
+    ):
         bound = t.max_divergence(p, q)
         for _ in range(300):
             a, b = sorted(rng.normal(0, 6, 2))
@@ -50,7 +55,11 @@ def test_no_interval_exceeds_the_largest(rng):
         (stats.expon(scale=2), stats.expon(), math.inf),
         (stats.norm(), stats.laplace(), 0.5 + math.log(2 / math.sqrt(2 * math.pi))),
         (stats.laplace(), stats.norm(), math.inf),
-        (stats.norm(scale=10), stats.laplace(scale=0.1), 5000 + math.log(0.2 / (10 * math.sqrt(2 * math.pi)))),
+        (
+            stats.norm(scale=10),
+            stats.laplace(scale=0.1),
+            5000 + math.log(0.2 / (10 * math.sqrt(2 * math.pi))),
+        ),
         (stats.t(3), stats.t(4), math.inf),
         (stats.cauchy(1), stats.cauchy(0), math.log((3 + math.sqrt(5)) / 2)),
     ],
@@ -64,15 +73,23 @@ def test_discrete_laplace_is_its_map():
     for shift in (1, 2, 5):
         p, q = stats.dlaplace(0.5, loc=shift), stats.dlaplace(0.5)
         assert t.max_divergence(p, q) == pytest.approx(m.map(shift), rel=1e-9)
-    assert t.max_divergence(stats.dlaplace(0.5, loc=1), stats.dlaplace(0.5), over=range(1, 200)) == pytest.approx(0.5)
+    assert t.max_divergence(
+        stats.dlaplace(0.5, loc=1), stats.dlaplace(0.5), over=range(1, 200)
+    ) == pytest.approx(0.5)
 
 
 def test_finite_over_all_sets_is_the_largest_over_each():
     p, q = {"a": 0.2, "b": 0.3, "c": 0.5}, {"a": 0.1, "b": 0.6, "c": 0.3}
     sets = [s for r in (1, 2, 3) for s in itertools.combinations("abc", r)]
     largest = max(t.max_divergence(p, q, over=set(s)) for s in sets)
-    assert t.max_divergence(p, q) == pytest.approx(largest, rel=1e-12) == pytest.approx(math.log(2), rel=1e-12)
-    assert t.max_divergence(p, q, over=lambda k: k != "b") == pytest.approx(math.log(0.7 / 0.4), rel=1e-12)
+    assert (
+        t.max_divergence(p, q)
+        == pytest.approx(largest, rel=1e-12)
+        == pytest.approx(math.log(2), rel=1e-12)
+    )
+    assert t.max_divergence(p, q, over=lambda k: k != "b") == pytest.approx(
+        math.log(0.7 / 0.4), rel=1e-12
+    )
     assert t.max_divergence(p, q, over="a") == pytest.approx(math.log(2), rel=1e-12)
     assert t.max_divergence({"a": 1.0}, {"b": 1.0}) == math.inf
     assert t.max_divergence({"a": 1.0}, {"b": 1.0}, over="b") == -math.inf
@@ -82,13 +99,19 @@ def test_finite_over_all_sets_is_the_largest_over_each():
 
 def test_other_divergences():
     p, q = stats.norm(1, 1), stats.norm(0, 1)
-    exact = t.gaussian(t.AtomDomain(float), t.AbsoluteDistance(), 1, output_measure=t.SmoothedMaxDivergence()).map(1)
+    exact = t.gaussian(
+        t.AtomDomain(float), t.AbsoluteDistance(), 1, output_measure=t.SmoothedMaxDivergence()
+    ).map(1)
     for epsilon in (0.0, 0.5, 2.0):
-        assert t.hockey_stick_divergence(p, q, epsilon) == pytest.approx(exact.delta(epsilon), rel=1e-6)
+        assert t.hockey_stick_divergence(p, q, epsilon) == pytest.approx(
+            exact.delta(epsilon), rel=1e-6
+        )
     assert t.renyi_divergence(p, q, 4) == pytest.approx(2.0, rel=1e-8)
     assert t.renyi_divergence([0.5, 0.5], [0.25, 0.75], 2) == pytest.approx(math.log(4 / 3))
     assert t.renyi_divergence([0.5, 0.5], [1.0, 0.0], 2) == math.inf
-    assert t.hockey_stick_divergence([0.75, 0.25], [0.25, 0.75], math.log(3)) == pytest.approx(0, abs=1e-15)
+    assert t.hockey_stick_divergence([0.75, 0.25], [0.25, 0.75], math.log(3)) == pytest.approx(
+        0, abs=1e-15
+    )
 
 
 @pytest.mark.parametrize(
@@ -116,8 +139,12 @@ def test_discrete_tails_that_underflow_are_no_infinite_ratios(scale, shift):
     p, q = stats.dlaplace(1 / scale), stats.dlaplace(1 / scale, loc=shift)
     assert t.max_divergence(p, q) == pytest.approx(shift / scale, rel=1e-9)
     assert t.max_divergence(q, p) == pytest.approx(shift / scale, rel=1e-9)
-    assert t.renyi_divergence(p, q, 64) == pytest.approx(t.discrete_laplace_renyi(64, shift, scale), rel=1e-8)
-    assert t.hockey_stick_divergence(p, q, 0.5) == pytest.approx(t.discrete_laplace_delta(0.5, shift, scale), rel=1e-8)
+    assert t.renyi_divergence(p, q, 64) == pytest.approx(
+        t.discrete_laplace_renyi(64, shift, scale), rel=1e-8
+    )
+    assert t.hockey_stick_divergence(p, q, 0.5) == pytest.approx(
+        t.discrete_laplace_delta(0.5, shift, scale), rel=1e-8
+    )
 
 
 def test_a_finite_support_against_an_infinite_one():
@@ -157,13 +184,19 @@ class _Torn:
 @pytest.mark.parametrize("side", [1, -1])
 def test_a_density_that_is_nan_far_out_is_no_obstacle_where_the_ratio_falls(edge, side):
     p, q = _Torn(edge, 1.0, side), stats.laplace(scale=2.0)
-    assert t.max_divergence(p, q) == pytest.approx(math.log(2), rel=1e-9)  # the largest ratio is at 0
-    assert t.max_divergence(stats.laplace(scale=1.0), _Torn(edge, 2.0, side)) == pytest.approx(math.log(2), rel=1e-9)
+    # the largest ratio is at 0
+    assert t.max_divergence(p, q) == pytest.approx(math.log(2), rel=1e-9)
+    assert t.max_divergence(stats.laplace(scale=1.0), _Torn(edge, 2.0, side)) == pytest.approx(
+        math.log(2), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("edge", [-1.0, 3.0, 25.0, 60.0])
 def test_a_density_that_is_nan_where_the_ratio_rises_is_a_typed_error(edge):
-    for p, q in ((_Torn(edge, 2.0), stats.laplace(scale=1.0)), (stats.laplace(scale=2.0), _Torn(edge, 1.0))):
+    for p, q in (
+        (_Torn(edge, 2.0), stats.laplace(scale=1.0)),
+        (stats.laplace(scale=2.0), _Torn(edge, 1.0)),
+    ):
         with pytest.raises(errors.UnsupportedOperation, match="NaN"):
             t.max_divergence(p, q)
         within = math.log(math.expm1(-0.5) / math.expm1(-1))

@@ -31,7 +31,10 @@ def test_charts_are_drawn(name):
 
 
 def test_the_event_states_the_log_ratio():
-    assert "0.48" in t.plots.event(stats.laplace(37, 25), stats.laplace(25, 25), over=(40, 80)).to_json()
+    assert (
+        "0.48"
+        in t.plots.event(stats.laplace(37, 25), stats.laplace(25, 25), over=(40, 80)).to_json()
+    )
 
 
 def test_without_altair_it_says_what_to_install(monkeypatch):

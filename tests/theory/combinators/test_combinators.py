@@ -40,14 +40,18 @@ def test_composition_over_a_shared_dataset():
     count = t.count(*ints)
     clamp = t.clamp(*ints, bounds=(0, 10))
     total = clamp >> t.sum(*clamp.output_space)
-    answers = t.compose(count >> t.laplace(*count.output_space, 2), total >> t.laplace(*total.output_space, 2))
+    answers = t.compose(
+        count >> t.laplace(*count.output_space, 2), total >> t.laplace(*total.output_space, 2)
+    )
     assert answers.map(3) == 16.5
     assert answers.check(1, 5.5)
     assert len(answers([22, 12])) == 2
 
 
 def test_composition_refuses_what_does_not_fit():
-    with pytest.raises(errors.MetricMismatch, match=r"MaxDivergence\(\).*ZeroConcentratedDivergence\(\)"):
+    with pytest.raises(
+        errors.MetricMismatch, match=r"MaxDivergence\(\).*ZeroConcentratedDivergence\(\)"
+    ):
         t.compose(laplace(1), gaussian(1))
     with pytest.raises(errors.DomainMismatch):
         t.compose(laplace(1), t.laplace(t.AtomDomain(int), t.AbsoluteDistance(), 1))
@@ -79,7 +83,11 @@ def test_parallel_composition():
 
 def test_parallel_split_counts_every_record_once():
     exact = t.Measurement(
-        t.VectorDomain(t.AtomDomain(int)), t.SymmetricDistance(), t.MaxDivergence(), len, lambda d_in: d_in
+        t.VectorDomain(t.AtomDomain(int)),
+        t.SymmetricDistance(),
+        t.MaxDivergence(),
+        len,
+        lambda d_in: d_in,
     )
     assert t.parallel([exact] * 3, by=lambda v: v % 4)(list(range(12))) == [3, 3, 3]
 
@@ -87,7 +95,11 @@ def test_parallel_split_counts_every_record_once():
 def test_parallel_takes_the_worst_split():
     # A loss that grows slower than d_in is worst when the records are spread over the parts.
     root = t.Measurement(
-        t.VectorDomain(t.AtomDomain(int)), t.SymmetricDistance(), t.MaxDivergence(), len, lambda d_in: math.sqrt(d_in)
+        t.VectorDomain(t.AtomDomain(int)),
+        t.SymmetricDistance(),
+        t.MaxDivergence(),
+        len,
+        lambda d_in: math.sqrt(d_in),
     )
     assert t.parallel([root] * 2).map(2) == 2
     assert t.parallel([root] * 2).map(3) == pytest.approx(1 + math.sqrt(2))
@@ -106,7 +118,9 @@ def test_parallel_refuses():
         t.parallel([sized >> t.laplace(*sized.output_space, 1)])
     curve = t.count(t.VectorDomain(t.AtomDomain(int)), t.SymmetricDistance())
     with pytest.raises(errors.InvalidArgument):
-        t.parallel([curve >> t.gaussian(*curve.output_space, 1, output_measure=t.RenyiDivergence())]).map(1)
+        t.parallel(
+            [curve >> t.gaussian(*curve.output_space, 1, output_measure=t.RenyiDivergence())]
+        ).map(1)
 
 
 def test_conversions():
@@ -133,7 +147,11 @@ def test_conversions_of_numbers():
     assert t.pure_to_zcdp(1.0) == privacy.pure_to_zcdp(1)
     assert t.zcdp_to_approx(0.5).epsilon(1e-6) == privacy.zcdp_to_epsilon(0.5, Fraction(1, 10**6))
     assert t.fix_delta(t.zcdp_to_approx(0.5), 1e-6) == (t.zcdp_to_approx(0.5).epsilon(1e-6), 1e-6)
-    for bad in (lambda: t.zcdp_to_approx(-1), lambda: t.pure_to_zcdp(math.nan), lambda: t.pure_to_zcdp(-1.0)):
+    for bad in (
+        lambda: t.zcdp_to_approx(-1),
+        lambda: t.pure_to_zcdp(math.nan),
+        lambda: t.pure_to_zcdp(-1.0),
+    ):
         with pytest.raises(errors.InvalidArgument):
             bad()
 
@@ -154,7 +172,10 @@ def test_a_threshold_uses_part_of_delta():
     space = t.MapDomain(t.AtomDomain(str), t.AtomDomain(int)), t.L02InfDistance()
     m = t.zcdp_to_approx(t.gaussian_threshold(*space, scale=2, threshold=12))
     profile, spent = m.map((1, 1, 1))
-    assert t.fix_delta(m, 1e-6).map((1, 1, 1)) == (pytest.approx(profile.epsilon(1e-6 - spent), rel=1e-9), 1e-6)
+    assert t.fix_delta(m, 1e-6).map((1, 1, 1)) == (
+        pytest.approx(profile.epsilon(1e-6 - spent), rel=1e-9),
+        1e-6,
+    )
     assert t.fix_delta(m, 1e-9).map((1, 1, 1))[0] == math.inf, "the threshold alone uses more"
     assert m.check((1, 1, 1), (profile.epsilon(1e-6), 1e-6 + spent * 1.01))
     assert not m.check((1, 1, 1), (profile.epsilon(1e-6), 1e-6))

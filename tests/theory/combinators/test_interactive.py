@@ -1,4 +1,6 @@
-"""Odometer and filter: what they accept, over each measure, and that the account of a budget is one of them."""
+"""Odometer and filter: what they accept, over each measure, and that the
+account of a budget is one of them.
+"""
 
 import math
 import random
@@ -27,7 +29,9 @@ def normal(scale):
 
 def given(measure, loss):
     """A measurement that says nothing, and claims this loss for a distance of 1."""
-    return t.Measurement(*SPACE, measure, lambda data: 0, lambda d_in: loss if d_in else measure.add([]))
+    return t.Measurement(
+        *SPACE, measure, lambda data: 0, lambda d_in: loss if d_in else measure.add([])
+    )
 
 
 @pytest.mark.parametrize(
@@ -36,13 +40,24 @@ def given(measure, loss):
         (t.MaxDivergence(), Fraction(1, 10), 1),
         (t.ZeroConcentratedDivergence(), Fraction(1, 10), 1),
         (t.RenyiDivergence(4.0), Fraction(1, 10), 1),
-        (t.RenyiDivergence(), t.RenyiCurve(lambda alpha: alpha / 10), {2: 2.0 + 1e-9, 8: 8.0 + 1e-9}),
+        (
+            t.RenyiDivergence(),
+            t.RenyiCurve(lambda alpha: alpha / 10),
+            {2: 2.0 + 1e-9, 8: 8.0 + 1e-9},
+        ),
         (APPROXIMATE, (Fraction(1, 100), Fraction(1, 10**7)), (1, 1e-6)),
-        (t.Approximate(t.ZeroConcentratedDivergence()), (Fraction(1, 10), Fraction(1, 10**9)), (1, 1e-6)),
+        (
+            t.Approximate(t.ZeroConcentratedDivergence()),
+            (Fraction(1, 10), Fraction(1, 10**9)),
+            (1, 1e-6),
+        ),
     ],
 )
 def test_a_filter_takes_ten_tenths_and_an_odometer_says_so(measure, one, limit):
-    counter, limited = t.odometer(*SPACE, measure), t.privacy_filter(t.odometer(*SPACE, measure), 1, limit)
+    counter, limited = (
+        t.odometer(*SPACE, measure),
+        t.privacy_filter(t.odometer(*SPACE, measure), 1, limit),
+    )
     open_ended, asked = counter(3), limited(3)
     for _ in range(10):
         assert asked.ask(given(measure, one)) == open_ended.ask(given(measure, one)) == 0
@@ -116,7 +131,11 @@ def test_profiles_have_a_filter_for_gaussian_noise_alone():
             asked.ask(normal(40.0))
             count, square = count + 1, square + 1 / 1600
     assert limited.output_measure == APPROXIMATE
-    assert gaussian_delta(1, math.sqrt(square)) <= 0.75e-6 < gaussian_delta(1, math.sqrt(square + 1 / 1600))
+    assert (
+        gaussian_delta(1, math.sqrt(square))
+        <= 0.75e-6
+        < gaussian_delta(1, math.sqrt(square + 1 / 1600))
+    )
     assert asked.map(1).mu_squared == Fraction(count, 1600)
     mixed = limited(3)
     mixed.ask(LAPLACE)
@@ -131,8 +150,14 @@ def test_profiles_have_a_filter_for_gaussian_noise_alone():
 @pytest.mark.parametrize("seed", range(12))
 def test_a_budget_counts_as_the_filter_does(seed):
     """The same prices in any order: each is accepted by both or refused by both."""
-    draw, account, limit = random.Random(seed), GaussianDp(), Loss.limit(Fraction(1), Fraction(1, 10**6))
-    total = Loss(Fraction(0), Fraction(0), mu_squared=Fraction(0), split=Fraction(1, 4), before=Loss.none())
+    draw, account, limit = (
+        random.Random(seed),
+        GaussianDp(),
+        Loss.limit(Fraction(1), Fraction(1, 10**6)),
+    )
+    total = Loss(
+        Fraction(0), Fraction(0), mu_squared=Fraction(0), split=Fraction(1, 4), before=Loss.none()
+    )
     asked = t.privacy_filter(t.odometer(*SPACE, SMOOTH), 1, (1, 1e-6))(3)
     for _ in range(40):
         epsilon, delta = Fraction(draw.randint(1, 40), 400), Fraction(draw.randint(1, 9), 10**8)
@@ -168,7 +193,9 @@ def test_refusals():
     with pytest.raises(MetricMismatch, match="convert"):
         counter(3).ask(t.gaussian(*SPACE, scale=1))
     with pytest.raises(MetricMismatch):
-        counter(3).ask(t.Measurement(SPACE[0], t.DiscreteDistance(), t.MaxDivergence(), abs, lambda d: 1))
+        counter(3).ask(
+            t.Measurement(SPACE[0], t.DiscreteDistance(), t.MaxDivergence(), abs, lambda d: 1)
+        )
     with pytest.raises(InvalidArgument):
         counter(3).ask(abs)
     with pytest.raises(InvalidArgument):

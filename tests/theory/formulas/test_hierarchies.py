@@ -1,4 +1,6 @@
-"""Shares and least squares of hierarchies: against matrices, a search, and bounds that hold for any mechanism."""
+"""Shares and least squares of hierarchies: against matrices, a search, and
+bounds that hold for any mechanism.
+"""
 
 import math
 from fractions import Fraction
@@ -17,7 +19,9 @@ ONE = Fraction(1)
 
 def tree_of(*levels):
     """A tree from the numbers of children of the nodes of each level."""
-    first = tuple(np.concatenate([[0], np.cumsum(children)[:-1]]).astype(np.int64) for children in levels)
+    first = tuple(
+        np.concatenate([[0], np.cumsum(children)[:-1]]).astype(np.int64) for children in levels
+    )
     return Levels(first, int(sum(levels[-1])))
 
 
@@ -43,7 +47,9 @@ def sums(tree):
 
 def covariances(tree, variances):
     """The covariance of the best estimates of each level, by matrices."""
-    information = sum(a.T @ a / s for a, s in zip(sums(tree), variances, strict=True) if not math.isinf(s))
+    information = sum(
+        a.T @ a / s for a, s in zip(sums(tree), variances, strict=True) if not math.isinf(s)
+    )
     inverse = np.linalg.inv(information)
     return [a @ inverse @ a.T for a in sums(tree)]
 
@@ -52,7 +58,8 @@ def means(tree, shares, squares):
     """The mean variance of each level if these shares of a price of 1 are spent."""
     whole = sum(shares)
     variances = [
-        math.inf if not share else float(square * whole / share) for share, square in zip(shares, squares, strict=True)
+        math.inf if not share else float(square * whole / share)
+        for share, square in zip(shares, squares, strict=True)
     ]
     return [float(level.mean()) for level in tree.variances(variances)]
 
@@ -61,12 +68,17 @@ def means(tree, shares, squares):
 @pytest.mark.parametrize("unmeasured", [(), (0,), (1,)])
 def test_estimates_and_variances_are_those_of_matrices_and_of_forest(tree, unmeasured):
     rng = np.random.default_rng(1)
-    variances = [math.inf if j in unmeasured and j < len(tree.first) else 1.0 + j / 3 for j in range(len(tree.sizes))]
+    variances = [
+        math.inf if j in unmeasured and j < len(tree.first) else 1.0 + j / 3
+        for j in range(len(tree.sizes))
+    ]
     noisy = [rng.normal(size=(size, 2)) for size in tree.sizes]
     found = tree.estimates(noisy, variances)
     weights = [0.0 if math.isinf(s) else 1 / s for s in variances]
     information = sum(w * a.T @ a for a, w in zip(sums(tree), weights, strict=True))
-    leaves = np.linalg.solve(information, sum(w * a.T @ y for a, w, y in zip(sums(tree), weights, noisy, strict=True)))
+    leaves = np.linalg.solve(
+        information, sum(w * a.T @ y for a, w, y in zip(sums(tree), weights, noisy, strict=True))
+    )
     for a, level, squares, covariance in zip(
         sums(tree), found, tree.variances(variances), covariances(tree, variances), strict=True
     ):
@@ -89,19 +101,29 @@ def test_estimates_and_variances_are_those_of_matrices_and_of_forest(tree, unmea
 @pytest.mark.parametrize("tree", TREES)
 def test_movements_of_measurements_move_estimates_by_at_most_their_reach(tree):
     rng = np.random.default_rng(2)
-    variances, steps = [1.0, 2.0, 0.5, 1.0][: len(tree.sizes)], [0.5, 0.25, 1.0, 0.5][: len(tree.sizes)]
+    variances, steps = (
+        [1.0, 2.0, 0.5, 1.0][: len(tree.sizes)],
+        [0.5, 0.25, 1.0, 0.5][: len(tree.sizes)],
+    )
     reach = tree.reach(variances, steps)
     for _ in range(50):
-        moved = [s * rng.choice([-1.0, 1.0], (size, 1)) for s, size in zip(steps, tree.sizes, strict=True)]
+        moved = [
+            s * rng.choice([-1.0, 1.0], (size, 1))
+            for s, size in zip(steps, tree.sizes, strict=True)
+        ]
         for found, most in zip(tree.estimates(moved, variances), reach, strict=True):
             assert np.all(np.abs(found.ravel()) <= most + 1e-12)
-    ones = tree.estimates([np.full((size, 1), s) for s, size in zip(steps, tree.sizes, strict=True)], variances)
+    ones = tree.estimates(
+        [np.full((size, 1), s) for s, size in zip(steps, tree.sizes, strict=True)], variances
+    )
     assert np.allclose(tree.up(ones[-1], len(tree.first) - 1), ones[-2])
 
 
 @pytest.mark.parametrize("tree", [even(2), even(7), even(2, 3), even(4, 4, 2), even(3, 2, 5)])
 def test_shares_of_even_trees_are_the_optimum_over_all_gaussian_mechanisms(tree):
-    """Weak duality: tr(M Γ⁻¹) is at least (tr √M)² / n for every Γ whose largest diagonal entry is 1."""
+    """Weak duality: tr(M Γ⁻¹) is at least (tr √M)² / n for every Γ
+    whose largest diagonal entry is 1.
+    """
     total = sum(a.T @ a / len(a) for a in sums(tree))
     bound = np.sqrt(np.linalg.eigvalsh(total).clip(0)).sum() ** 2 / tree.leaves
     squares = [ONE] * len(tree.sizes)
@@ -125,7 +147,10 @@ def test_two_levels_of_equal_degree_are_as_worked_out_by_hand(degree):
 def test_no_level_is_worse_than_a_release_of_its_own(tree, squares):
     squares = [Fraction(x) for x in squares[: len(tree.sizes)]]
     for found, least in (
-        (means(tree, normal_shares(tree, squares), squares), [len(squares) * float(s) for s in squares]),
+        (
+            means(tree, normal_shares(tree, squares), squares),
+            [len(squares) * float(s) for s in squares],
+        ),
         (
             [
                 float(level.mean())
@@ -144,7 +169,9 @@ def test_no_level_is_worse_than_a_release_of_its_own(tree, squares):
 
 @pytest.mark.parametrize("squares", [[1, 1, 1, 1], [9, 4, 2, 1], [64, 8, 8, 1], [40, 1, 1, 1]])
 def test_no_other_shares_are_better_on_even_trees(squares):
-    """Moves of a tenth of any share make the sum of the levels' mean variances larger, for squares as limits allow."""
+    """Moves of a tenth of any share make the sum of the levels' mean variances
+    larger, for squares as limits allow.
+    """
     tree = even(8, 5, 2)
     squares = [Fraction(min(s, squares[-1] * 80 // 1)) for s in squares]
     shares = [float(share) for share in normal_shares(tree, squares)]
@@ -175,7 +202,9 @@ def test_shares_of_laplace_noise_are_no_worse_than_equal_ones():
         found, equal = (
             sum(
                 float(level.mean())
-                for level in tree.variances([math.inf if not e else float(1 / e) ** 2 for e in parts])
+                for level in tree.variances(
+                    [math.inf if not e else float(1 / e) ** 2 for e in parts]
+                )
             )
             for parts in (shares, [Fraction(1, len(sizes))] * len(sizes))
         )
@@ -183,7 +212,9 @@ def test_shares_of_laplace_noise_are_no_worse_than_equal_ones():
         assert sum(shares) == 1 or shares == (ONE,) * len(sizes)
 
 
-@pytest.mark.parametrize(("first", "leaves"), [(([0, 1],), 3), (([1],), 3), (([0], [0, 0]), 3), (([0], [0, 3]), 3)])
+@pytest.mark.parametrize(
+    ("first", "leaves"), [(([0, 1],), 3), (([1],), 3), (([0], [0, 0]), 3), (([0], [0, 3]), 3)]
+)
 def test_what_is_no_tree_is_refused(first, leaves):
     with pytest.raises(InvalidArgument):
         Levels(tuple(np.array(one) for one in first), leaves)
@@ -193,15 +224,21 @@ def test_totals_do_not_wrap():
     tree = even(2, 2)
     found = tree.totals(np.full((4, 1), 2**62, np.int64))
     assert found[0].tolist() == [[2**64]]
-    assert all(np.array_equal(tree.up(below, i), above) for i, (above, below) in enumerate(pairwise(found)))
+    assert all(
+        np.array_equal(tree.up(below, i), above) for i, (above, below) in enumerate(pairwise(found))
+    )
 
 
 def test_a_sum_of_laplace_noises_exceeds_its_error_as_rarely_as_told():
-    """One noise has the exact tail exp(-e/b), two equal ones exp(-e/b)(1 + e/2b). The bound is 12% above one."""
+    """One noise has the exact tail exp(-e/b), two equal ones exp(-e/b)(1 + e/2b).
+    The bound is 12% above one.
+    """
     for alpha in (0.5, 0.1, 0.05, 1e-3, 1e-9):
         error = log_concave_error(math.sqrt(2), alpha)
         assert math.exp(-error) <= alpha * (1 + 1e-12)
         error = log_concave_error(2.0, alpha)
         assert math.exp(-error) * (1 + error / 2) <= alpha * (1 + 1e-12)
-        assert normal_error(1.0, alpha) <= log_concave_error(1.0, alpha) <= unimodal_error(1.0, alpha)
+        assert (
+            normal_error(1.0, alpha) <= log_concave_error(1.0, alpha) <= unimodal_error(1.0, alpha)
+        )
     assert log_concave_error(math.sqrt(2), 0.05) / -math.log(0.05) < 1.12

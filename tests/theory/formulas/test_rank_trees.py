@@ -1,4 +1,6 @@
-"""Trees over the places of a column: least squares, errors in closed form, monotone inversion, and intervals."""
+"""Trees over the places of a column: least squares, errors in closed form,
+monotone inversion, and intervals.
+"""
 
 import itertools
 import math
@@ -27,7 +29,9 @@ def forest_of(tree):
     parents, variances = [], []
     for back, level in enumerate(range(len(sizes) - 1, -1, -1)):
         for node in range(sizes[level]):
-            parents.append(-1 if level == 0 else int(starts[back + 1]) + node // tree.degrees[level - 1])
+            parents.append(
+                -1 if level == 0 else int(starts[back + 1]) + node // tree.degrees[level - 1]
+            )
             variances.append(tree.relative[level])
     return Forest(tuple(parents), tuple(variances))
 
@@ -55,7 +59,9 @@ def test_variances_of_ranks_are_those_of_general_least_squares(tree, rank):
 
 @pytest.mark.parametrize("tree", SHAPES)
 def test_the_expected_error_is_the_mean_over_places_and_ranks(tree):
-    """Within a leaf the rows below grow evenly, and ranks are uniform: the exact integral, by Simpson's rule."""
+    """Within a leaf the rows below grow evenly, and ranks are uniform:
+    the exact integral, by Simpson's rule.
+    """
     forest, values = forest_of(tree), []
     for leaf, (part, at), (rank, of) in itertools.product(
         range(tree.leaves), *[((0.0, 1 / 6), (0.5, 4 / 6), (1.0, 1 / 6))] * 2
@@ -120,7 +126,9 @@ def test_without_noise_quantiles_and_shares_are_exact():
 def test_quantiles_grow_with_the_rank_and_shares_with_the_point_whatever_the_noise():
     draw = np.random.default_rng(2)
     tree = rank_tree(100, normal=False)
-    noisy = [draw.normal(3, 50, level.shape) for level in tree.levels(np.zeros((20, 100), np.int64))]
+    noisy = [
+        draw.normal(3, 50, level.shape) for level in tree.levels(np.zeros((20, 100), np.int64))
+    ]
     fit = tree.fitted(noisy, 1.0, 1.0, 100)
     places = np.stack([fit.quantiles(rank) for rank in np.linspace(0.01, 0.99, 50)])
     shares = np.stack([fit.shares(place, 0.5) for place in np.linspace(0, 100, 50)])
@@ -146,7 +154,10 @@ def covered(normal, alpha, releases, *, deviation_factor=1.0):
     noisy = []
     for level, (exact, part) in enumerate(zip(tree.levels(counts), tree.parts, strict=True)):
         size = tree.scale_of(level, scale) if part else 0.0
-        noisy.append(exact + (draw.normal(0, size, exact.shape) if normal else draw.laplace(0, size, exact.shape)))
+        noisy.append(
+            exact
+            + (draw.normal(0, size, exact.shape) if normal else draw.laplace(0, size, exact.shape))
+        )
     square = scale**2 * (1 if normal else 2) * deviation_factor**2
     fit = tree.fitted(noisy, 1.0, square, 200)
     below = np.concatenate([[0], np.cumsum(counts[0])])
@@ -159,7 +170,9 @@ def covered(normal, alpha, releases, *, deviation_factor=1.0):
 
 @pytest.mark.parametrize("normal", [False, True])
 def test_intervals_hold_the_truth_as_often_as_they_say(normal):
-    """Of 3,000 releases at 90%, at most 385 miss; at exactly 10% that happens less than once in a million runs."""
+    """Of 3,000 releases at 90%, at most 385 miss; at exactly 10% that happens
+    less than once in a million runs.
+    """
     for share in covered(normal, 0.1, 3000):
         assert share >= 1 - 385 / 3000
 

@@ -1,4 +1,6 @@
-"""Least squares on trees: held against solving the normal equations, for trees of any degrees and variances."""
+"""Least squares on trees: held against solving the normal equations, for
+trees of any degrees and variances.
+"""
 
 import random
 
@@ -57,7 +59,9 @@ def test_estimates_and_variances_are_those_of_the_normal_equations():
 
 def test_a_plain_mean_of_children_is_worse_which_the_check_can_see():
     forest = Forest((2, 2, -1), (1.0, 1.0, 1.0))
-    assert not np.allclose(forest.estimates(np.array([[10.0], [20.0], [36.0]])).ravel(), [13, 23, 36])
+    assert not np.allclose(
+        forest.estimates(np.array([[10.0], [20.0], [36.0]])).ravel(), [13, 23, 36]
+    )
 
 
 def test_totals_that_no_unit_can_move_have_no_noise_to_share():
@@ -68,7 +72,14 @@ def test_totals_that_no_unit_can_move_have_no_noise_to_share():
 
 @pytest.mark.parametrize(
     ("parents", "variances"),
-    [((0,), (1.0,)), ((-1, 0), (1.0, 1.0)), ((-1,), (float("inf"),)), ((-1,), ()), ((-1,), (-1.0,)), ((5,), (1.0,))],
+    [
+        ((0,), (1.0,)),
+        ((-1, 0), (1.0, 1.0)),
+        ((-1,), (float("inf"),)),
+        ((-1,), ()),
+        ((-1,), (-1.0,)),
+        ((5,), (1.0,)),
+    ],
 )
 def test_what_is_no_forest_is_refused(parents, variances):
     with pytest.raises(errors.InvalidArgument):

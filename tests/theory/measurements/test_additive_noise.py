@@ -1,4 +1,6 @@
-"""Noise on numbers: the maps, the law of what is drawn, and the rounding that is or is not charged."""
+"""Noise on numbers: the maps, the law of what is drawn, and the
+rounding that is or is not charged.
+"""
 
 import itertools
 import math
@@ -33,9 +35,9 @@ def test_every_type_as_number_and_as_vector(make, kind):
     assert one.input_domain.member(one(7))
     assert many.input_domain.member(many([1, 2, 3]))
     assert isinstance(many(np.array([1, 2, 3], dtype=kind)), np.ndarray)
-    assert make(t.VectorDomain(t.AtomDomain(kind), 3), vector, 2)(np.array([1, 2, 3], dtype=kind)).dtype == np.dtype(
-        kind
-    )
+    assert make(t.VectorDomain(t.AtomDomain(kind), 3), vector, 2)(
+        np.array([1, 2, 3], dtype=kind)
+    ).dtype == np.dtype(kind)
 
 
 @pytest.mark.parametrize("kind", INTEGERS)
@@ -52,11 +54,14 @@ def test_laplace_figures():
     assert float_laplace.map(12) == 0.48
     assert float_laplace.check(12, 0.48)
     assert float_laplace.map(0.1) == 0.004
-    # Decimals as typed: three tenths at scale 1 cost three tenths, though 0.1 + 0.2 in floats is above 0.3.
+    # Decimals as typed: three tenths at scale 1 cost three tenths, though 0.1 + 0.2 in floats is
+    # above 0.3.
     assert t.laplace(t.AtomDomain(float), ABSOLUTE, scale=1.0).check(0.3, 0.3)
     assert t.laplace(t.AtomDomain(float), ABSOLUTE, scale=0.1).map(0.3) == 3.0
     # Rounded up where no float is exact.
-    assert Fraction(repr(t.laplace(t.AtomDomain(float), ABSOLUTE, scale=3).map(1))) >= Fraction(1, 3)
+    assert Fraction(repr(t.laplace(t.AtomDomain(float), ABSOLUTE, scale=3).map(1))) >= Fraction(
+        1, 3
+    )
 
 
 @pytest.mark.parametrize("k", [-10, -3, 0, 2])
@@ -65,16 +70,23 @@ def test_granularity_is_charged(kind, k):
     step = 2.0**k
     one = t.laplace(t.AtomDomain(kind), ABSOLUTE, scale=1.0, granularity=step)
     assert one.map(1) == 1 + step
-    many = t.laplace(t.VectorDomain(t.AtomDomain(kind), size=4), t.L1Distance(), scale=1.0, granularity=step)
+    many = t.laplace(
+        t.VectorDomain(t.AtomDomain(kind), size=4), t.L1Distance(), scale=1.0, granularity=step
+    )
     assert many.map(1) == 1 + 4 * step
-    gauss = t.gaussian(t.VectorDomain(t.AtomDomain(kind), size=4), t.L2Distance(), scale=1.0, granularity=step)
+    gauss = t.gaussian(
+        t.VectorDomain(t.AtomDomain(kind), size=4), t.L2Distance(), scale=1.0, granularity=step
+    )
     assert gauss.map(1) == (1 + 2 * step) ** 2 / 2
     drawn = [one(0.3) for _ in range(20)]
     assert all((v / step).is_integer() for v in drawn)
 
 
 def test_granularity_of_the_documented_figure():
-    assert t.laplace(t.AtomDomain(float), ABSOLUTE, scale=1.0, granularity=2.0**-10).map(1) == 1.0009765625
+    assert (
+        t.laplace(t.AtomDomain(float), ABSOLUTE, scale=1.0, granularity=2.0**-10).map(1)
+        == 1.0009765625
+    )
 
 
 def test_granularity_of_integers():
@@ -116,7 +128,9 @@ def test_gaussian_in_other_measures():
 
 
 def test_laplace_in_zcdp():
-    real = t.laplace(t.AtomDomain(float), ABSOLUTE, 1, output_measure=t.ZeroConcentratedDivergence())
+    real = t.laplace(
+        t.AtomDomain(float), ABSOLUTE, 1, output_measure=t.ZeroConcentratedDivergence()
+    )
     whole = t.laplace(t.AtomDomain(int), ABSOLUTE, 1, output_measure=t.ZeroConcentratedDivergence())
     assert real.map(1) == pytest.approx(math.exp(-1), rel=1e-12)
     assert whole.map(1) == pytest.approx(math.tanh(0.5), rel=1e-12)
@@ -134,19 +148,29 @@ def test_laplace_in_zcdp():
 @pytest.mark.parametrize(("scale", "d_in"), [(1, 1), (2, 1), (0.5, 3), (3, 7)])
 def test_laplace_profile_and_renyi_are_those_of_the_law(kind, scale, d_in):
     """Held against the divergences of the two output distributions, measured."""
-    p, q = (f(d_in) for f in ((lambda d: stats.laplace(0, scale)), (lambda d: stats.laplace(d, scale))))
+    p, q = (
+        f(d_in) for f in ((lambda d: stats.laplace(0, scale)), (lambda d: stats.laplace(d, scale)))
+    )
     if np.dtype(kind).kind in "iu":
         p, q = stats.dlaplace(1 / scale), stats.dlaplace(1 / scale, loc=d_in)
-    profile = t.laplace(t.AtomDomain(kind), ABSOLUTE, scale, output_measure=t.SmoothedMaxDivergence()).map(d_in)
+    profile = t.laplace(
+        t.AtomDomain(kind), ABSOLUTE, scale, output_measure=t.SmoothedMaxDivergence()
+    ).map(d_in)
     for epsilon in (0, 0.1, 0.5, 1, 2.9):
-        assert profile.delta(epsilon) == pytest.approx(t.hockey_stick_divergence(p, q, epsilon), rel=1e-8, abs=1e-14)
+        assert profile.delta(epsilon) == pytest.approx(
+            t.hockey_stick_divergence(p, q, epsilon), rel=1e-8, abs=1e-14
+        )
     assert profile.epsilon(0) == pytest.approx(d_in / scale, rel=1e-14)
     assert profile.delta(profile.epsilon(0.01)) <= 0.01
     assert profile.delta(profile.epsilon(0.01) * (1 - 1e-9)) > 0.01 or profile.epsilon(0.01) == 0
-    curve = t.laplace(t.AtomDomain(kind), ABSOLUTE, scale, output_measure=t.RenyiDivergence()).map(d_in)
+    curve = t.laplace(t.AtomDomain(kind), ABSOLUTE, scale, output_measure=t.RenyiDivergence()).map(
+        d_in
+    )
     for order in (1.5, 2, 8):
         assert curve(order) == pytest.approx(t.renyi_divergence(p, q, order), rel=1e-8)
-        at_one = t.laplace(t.AtomDomain(kind), ABSOLUTE, scale, output_measure=t.RenyiDivergence(order))
+        at_one = t.laplace(
+            t.AtomDomain(kind), ABSOLUTE, scale, output_measure=t.RenyiDivergence(order)
+        )
         assert at_one.map(d_in) == curve(order)
         assert at_one.map(0) == 0
     assert profile.delta(0.1) <= t.fix_delta(profile, profile.delta(0.1))[1]
@@ -165,39 +189,59 @@ def test_laplace_renyi_of_a_vector_is_that_of_one_entry_at_worst(kind):
 
 def test_laplace_profile_with_granularity():
     step = 2.0**-10
-    real = t.laplace(t.AtomDomain(float), ABSOLUTE, 1, granularity=step, output_measure=t.SmoothedMaxDivergence())
+    real = t.laplace(
+        t.AtomDomain(float), ABSOLUTE, 1, granularity=step, output_measure=t.SmoothedMaxDivergence()
+    )
     assert real.map(1).delta(0.5) == pytest.approx(-math.expm1((0.5 - 1 - step) / 2), rel=1e-12)
-    whole = t.laplace(t.AtomDomain(int), ABSOLUTE, 8, granularity=4, output_measure=t.SmoothedMaxDivergence())
+    whole = t.laplace(
+        t.AtomDomain(int), ABSOLUTE, 8, granularity=4, output_measure=t.SmoothedMaxDivergence()
+    )
     two = t.laplace(t.AtomDomain(int), ABSOLUTE, 2, output_measure=t.SmoothedMaxDivergence())
     assert whole.map(5).delta(0.25) == two.map(2).delta(0.25)
 
 
 @pytest.mark.parametrize(
     ("kind", "law", "value"),
-    [(float, "laplace", 3.7), (np.float32, "gaussian", 3.5), (float, "laplace", 1e-25), (float, "gaussian", 1e-25)],
+    [
+        (float, "laplace", 3.7),
+        (np.float32, "gaussian", 3.5),
+        (float, "laplace", 1e-25),
+        (float, "gaussian", 1e-25),
+    ],
 )
 def test_floats_get_exactly_this_noise(kind, law, value):
-    """Kolmogorov-Smirnov at 20,000 draws; false alarm 1e-7. The tiny values have bits below the grid."""
+    """Kolmogorov-Smirnov at 20,000 draws; false alarm 1e-7.
+    The tiny values have bits below the grid.
+    """
     make = t.laplace if law == "laplace" else t.gaussian
     size = 20_000 if value > 1 else 2_000
     metric = t.L1Distance() if law == "laplace" else t.L2Distance()
     drawn = make(t.VectorDomain(t.AtomDomain(kind), size), metric, scale=2.5)([kind(value)] * size)
     law_of = stats.laplace(value, 2.5) if law == "laplace" else stats.norm(value, 2.5)
     assert stats.kstest(drawn, law_of.cdf).pvalue > 1e-7
-    assert stats.kstest(drawn, type(law_of.dist)().freeze(value + 0.3, 2.5).cdf).pvalue < 1e-3 or size < 20_000
+    assert (
+        stats.kstest(drawn, type(law_of.dist)().freeze(value + 0.3, 2.5).cdf).pvalue < 1e-3
+        or size < 20_000
+    )
 
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_the_two_ways_to_draw_agree(law):
-    """The rare path (a value with bits below the grid) has the law of the common one, shifted by those bits."""
+    """The rare path (a value with bits below the grid) has the law of the
+    common one, shifted by those bits.
+    """
     noise = Additive(LAW[law], Fraction(1), t.AtomDomain(float), None)
     below = float(noise.step) / 4
     rare = np.array(noise.noisy([below] * 3000), dtype=float) * float(noise.step)
-    assert stats.kstest(rare, (stats.laplace if law == "laplace" else stats.norm)().cdf).pvalue > 1e-7
+    assert (
+        stats.kstest(rare, (stats.laplace if law == "laplace" else stats.norm)().cdf).pvalue > 1e-7
+    )
 
 
 def test_the_rare_path_rounds_where_it_should():
-    """With all random bits fixed, x + Z is rounded to the grid: half a step more in x moves half of the draws."""
+    """With all random bits fixed, x + Z is rounded to the grid:
+    half a step more in x moves half of the draws.
+    """
     noise = Additive(LAW["laplace"], Fraction(1), t.AtomDomain(float), None)
     step = float(noise.step)
     rng = np.random.default_rng(7)
@@ -220,7 +264,9 @@ def test_the_rare_path_rounds_where_it_should():
 
 
 def test_infinities_stay():
-    noisy = t.laplace(t.VectorDomain(t.AtomDomain(float), size=2), t.L1Distance(), 1)([math.inf, 0.0])
+    noisy = t.laplace(t.VectorDomain(t.AtomDomain(float), size=2), t.L1Distance(), 1)(
+        [math.inf, 0.0]
+    )
     assert noisy[0] == math.inf
     assert math.isfinite(noisy[1])
     assert t.laplace(t.AtomDomain(float), ABSOLUTE, 1)(-math.inf) == -math.inf
@@ -230,7 +276,9 @@ def test_extreme_numbers():
     assert abs(t.laplace(t.AtomDomain(float), ABSOLUTE, 1e-300)(1e300)) == 1e300
     assert t.laplace(t.AtomDomain(float), ABSOLUTE, 1e300)(0.0) != 0
     assert t.gaussian(t.AtomDomain(float), ABSOLUTE, 1.0)(5e-324) != 5e-324
-    assert abs(t.laplace(t.AtomDomain(np.float32), ABSOLUTE, 1e38)(3e38)) <= float(np.finfo(np.float32).max)
+    assert abs(t.laplace(t.AtomDomain(np.float32), ABSOLUTE, 1e38)(3e38)) <= float(
+        np.finfo(np.float32).max
+    )
 
 
 @pytest.mark.parametrize("make", [t.laplace, t.gaussian])
@@ -246,7 +294,8 @@ def test_every_power_of_two_is_a_granularity(kind, make):
     for k in (*range(-1074, 1024, 37), -1073, -24, -10, 0, 1, 23, 24, 52, 53, 60, 61, 1023):
         m = make(t.AtomDomain(kind), ABSOLUTE, scale=1.0, granularity=2.0**k)
         step = Fraction(2) ** k
-        charged = 1 + (step if k >= -61 else 0)  # finer steps than that of the noise ask for no rounding
+        # finer steps than that of the noise ask for no rounding
+        charged = 1 + (step if k >= -61 else 0)
         reached = charged if make is t.laplace else charged**2 / 2
         if k < 500:
             assert reached <= limit(m.map(1), "loss") <= reached * (1 + Fraction(1, 2**50))
@@ -257,10 +306,15 @@ def test_every_power_of_two_is_a_granularity(kind, make):
 @pytest.mark.parametrize("k", [-1074, -61, -24, 0, 60])
 def test_releases_lie_on_the_grid_that_was_asked_for(k):
     noisy = t.laplace(t.AtomDomain(float), ABSOLUTE, scale=2.0**10, granularity=2.0**k)
-    assert all((Fraction(noisy(v)) / Fraction(2) ** k).denominator == 1 for v in (0.1, 1e-300, -3.75, 2.0**70))
+    assert all(
+        (Fraction(noisy(v)) / Fraction(2) ** k).denominator == 1
+        for v in (0.1, 1e-300, -3.75, 2.0**70)
+    )
 
 
-@pytest.mark.parametrize("granularity", [0, -1, 3, 0.1, math.nextafter(2.0**-24, 1), math.nan, math.inf, "a"])
+@pytest.mark.parametrize(
+    "granularity", [0, -1, 3, 0.1, math.nextafter(2.0**-24, 1), math.nan, math.inf, "a"]
+)
 def test_granularities_that_cannot_be(granularity):
     with pytest.raises(errors.InvalidArgument):
         t.laplace(t.AtomDomain(float), ABSOLUTE, 1, granularity=granularity)
@@ -302,13 +356,19 @@ def test_the_length_of_a_vector_may_be_private(kind):
     assert t.laplace(domain, t.L1Distance(), 4).map(3) == 0.75
     assert t.gaussian(domain, t.L2Distance(), 3).map(3) == 0.5
     assert len(t.laplace(domain, t.L1Distance(), 4)([1, 2, 3])) == 3
-    assert t.laplace(domain, t.L1Distance(), 4, granularity=2.0**-100 if kind in FLOATS else 1).map(3) == 0.75
-    # Vectors of different length are infinitely far apart in either metric: nothing is promised for them.
+    assert (
+        t.laplace(domain, t.L1Distance(), 4, granularity=2.0**-100 if kind in FLOATS else 1).map(3)
+        == 0.75
+    )
+    # Vectors of different length are infinitely far apart in either metric: nothing is promised for
+    # them.
     assert t.L1Distance().distance([1, 2], [1]) == t.L2Distance().distance([1, 2], [1]) == math.inf
 
 
 def test_integers_that_differ_pay_for_their_rounding():
-    """At most l1 integers differ, so a coarse grid needs no public length; held against all small vectors."""
+    """At most l1 integers differ, so a coarse grid needs no public length;
+    held against all small vectors.
+    """
     for granularity, size in ((2, None), (4, None), (4, 2), (4, 50)):
         domain = t.VectorDomain(t.AtomDomain(int), size)
         one = t.laplace(domain, t.L1Distance(), 1, granularity=granularity)
@@ -318,8 +378,12 @@ def test_integers_that_differ_pay_for_their_rounding():
             l1, l2 = (metric.distance(a, b) for metric in (t.L1Distance(), t.L2Distance()))
             moved = [abs(rounded[x] - rounded[y]) for x, y in zip(a, b, strict=True)]
             assert sum(moved) <= one.map(l1)
-            assert Fraction(sum(m * m for m in moved), 2) <= limit(two.map(math.nextafter(l2, 9)), "ρ")
-    assert t.laplace(t.VectorDomain(t.AtomDomain(int)), t.L1Distance(), 1, granularity=4).map(3) == 15
+            assert Fraction(sum(m * m for m in moved), 2) <= limit(
+                two.map(math.nextafter(l2, 9)), "ρ"
+            )
+    assert (
+        t.laplace(t.VectorDomain(t.AtomDomain(int)), t.L1Distance(), 1, granularity=4).map(3) == 15
+    )
 
 
 def test_exact_losses_are_those_of_the_shared_formulas():
@@ -357,7 +421,9 @@ def test_randomized_response_answers():
     m = t.randomized_response(["a", "b", "c"], prob=0.6)
     answers = [m("b") for _ in range(20_000)]
     for category, chance in (("a", 0.2), ("b", 0.6), ("c", 0.2)):
-        assert abs(answers.count(category) - 20_000 * chance) < 6 * math.sqrt(20_000 * chance * (1 - chance))
+        assert abs(answers.count(category) - 20_000 * chance) < 6 * math.sqrt(
+            20_000 * chance * (1 - chance)
+        )
     strangers = [m("x") for _ in range(3_000)]
     assert all(abs(strangers.count(c) - 1000) < 160 for c in "abc")
 
@@ -391,7 +457,9 @@ def test_randomized_response_wants_its_space():
     with pytest.raises(errors.MetricMismatch):
         t.randomized_response(t.AtomDomain(bool), ABSOLUTE, 0.7)
     with pytest.raises(errors.DomainMismatch):
-        t.randomized_response(t.VectorDomain(t.AtomDomain(bool)), t.DiscreteDistance(), 0.7, [True, False])
+        t.randomized_response(
+            t.VectorDomain(t.AtomDomain(bool)), t.DiscreteDistance(), 0.7, [True, False]
+        )
     with pytest.raises(errors.DomainMismatch):
         t.randomized_response(t.AtomDomain(int), t.DiscreteDistance(), 0.7, ["a", "b"])
 
@@ -414,7 +482,9 @@ def test_noisy_max(kind):
 
 @pytest.mark.parametrize("kind", [int, float])
 def test_noisy_max_is_permute_and_flip(kind):
-    """Two candidates, the worse by x scales: it is chosen with probability exp(-x)/2. 6 standard deviations."""
+    """Two candidates, the worse by x scales: it is chosen with probability exp(-x)/2.
+    6 standard deviations.
+    """
     choose = t.noisy_max(t.VectorDomain(t.AtomDomain(kind)), t.LinfDistance(), scale=2)
     worse = sum(choose([kind(3), kind(1)]) for _ in range(4000))
     chance = math.exp(-1) / 2
@@ -423,16 +493,24 @@ def test_noisy_max_is_permute_and_flip(kind):
 
 @pytest.mark.parametrize("kind", [int, float])
 def test_noisy_max_in_zcdp_is_the_exponential_mechanism(kind):
-    """Two candidates, the worse by one scale: chosen with probability 1/(1+e). 6 standard deviations of 4000 draws."""
+    """Two candidates, the worse by one scale: chosen with probability 1/(1+e).
+    6 standard deviations of 4000 draws.
+    """
     choose = t.noisy_max(
-        t.VectorDomain(t.AtomDomain(kind)), t.LinfDistance(), scale=2, output_measure=t.ZeroConcentratedDivergence()
+        t.VectorDomain(t.AtomDomain(kind)),
+        t.LinfDistance(),
+        scale=2,
+        output_measure=t.ZeroConcentratedDivergence(),
     )
     worse = sum(choose([kind(3), kind(1)]) for _ in range(4000))
     chance = 1 / (1 + math.e)
     assert abs(worse - 4000 * chance) < 6 * math.sqrt(4000 * chance * (1 - chance))
-    # ρ = ε²/8 against the Rényi divergences of neighbours, scores moving by 1 in opposite directions.
+    # ρ = ε²/8 against the Rényi divergences of neighbours, scores moving by 1 in opposite
+    # directions.
     for scores in ([3, 1, 0], [0, 0, 0], [5, 5, -2]):
-        p, q = (np.exp(np.array(s) / 2) for s in (scores, [scores[0] - 1, *(s + 1 for s in scores[1:])]))
+        p, q = (
+            np.exp(np.array(s) / 2) for s in (scores, [scores[0] - 1, *(s + 1 for s in scores[1:])])
+        )
         for order in (1.01, 2, 16):
             loss = t.renyi_divergence(p / p.sum(), q / q.sum(), order)
             assert loss <= choose.map(1) * order

@@ -1,4 +1,6 @@
-"""Noise on whole arrays: rounded once, of the law of single numbers, for every type and every step."""
+"""Noise on whole arrays: rounded once, of the law of single numbers,
+for every type and every step.
+"""
 
 import math
 from fractions import Fraction
@@ -31,7 +33,9 @@ def fixed(seed):
 
 
 def triples(count, seed=3):
-    """Three floats of very different and of nearly opposite sizes, the second a multiple of what bounds the third."""
+    """Three floats of very different and of nearly opposite sizes, the second a
+    multiple of what bounds the third.
+    """
     rng = np.random.default_rng(seed)
     second = np.ldexp(rng.integers(-(2**37), 2**37, count).astype(float), 10)
     third = np.ldexp(rng.integers(-(2**31), 2**31, count).astype(float), -21)
@@ -61,7 +65,9 @@ def test_three_floats_are_added_with_one_rounding():
 @pytest.mark.parametrize("scale", [0.3, 1.0, 1e6, 1e-30])
 @pytest.mark.parametrize("granularity", [None, 2.0**-20, 2.0**3, 2.0**60])
 def test_releases_are_the_floats_next_to_an_exact_sum(law, scale, granularity):
-    """The three terms add up to the value plus noise on the grid; the release is the float next to it."""
+    """The three terms add up to the value plus noise on the grid;
+    the release is the float next to it.
+    """
     rng = np.random.default_rng(11)
     noise = Additive(
         LAW[law],
@@ -69,7 +75,9 @@ def test_releases_are_the_floats_next_to_an_exact_sum(law, scale, granularity):
         t.AtomDomain(float),
         granularity and Fraction(granularity),
     )
-    values = np.concatenate([rng.standard_cauchy(300) * 10.0 ** rng.integers(-40, 40, 300), [0.0, 5e-324, -1e300]])
+    values = np.concatenate(
+        [rng.standard_cauchy(300) * 10.0 ** rng.integers(-40, 40, 300), [0.0, 5e-324, -1e300]]
+    )
     with fixed(2), np.errstate(all="ignore"):
         terms = grid_noise._terms(noise, values)
         exact = [sum(map(Fraction, parts)) for parts in zip(*terms, strict=True)]
@@ -82,9 +90,13 @@ def test_releases_are_the_floats_next_to_an_exact_sum(law, scale, granularity):
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("granularity", [None, 2.0**-10])
 def test_arrays_and_single_numbers_get_the_same_noise(law, granularity):
-    """Values on the grid: with equal random words, an array is what exact arithmetic on single numbers gives."""
+    """Values on the grid: with equal random words, an array is what exact
+    arithmetic on single numbers gives.
+    """
     values = np.random.default_rng(4).integers(-1000, 1000, 400) / 4
-    noise = Additive(LAW[law], Fraction(3), t.AtomDomain(float), granularity and Fraction(granularity))
+    noise = Additive(
+        LAW[law], Fraction(3), t.AtomDomain(float), granularity and Fraction(granularity)
+    )
     with fixed(9):
         one_by_one = noise.release(noise.noisy(values.tolist()))
     with fixed(9):
@@ -96,7 +108,9 @@ def test_arrays_and_single_numbers_get_the_same_noise(law, granularity):
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 @pytest.mark.parametrize("value", [0.0, 3.7, 1e-25, -1e-300, 2.0**-63, 12345.678])
 def test_the_law_whatever_the_value(law, kind, value):
-    """Kolmogorov-Smirnov at 20,000 draws; false alarm 1e-7. Negative control: another scale and centre."""
+    """Kolmogorov-Smirnov at 20,000 draws; false alarm 1e-7.
+    Negative control: another scale and centre.
+    """
     size = 20_000
     value = float(kind(value))
     released = measure(law, kind, 2.5, size)(np.full(size, value, kind))
@@ -109,14 +123,19 @@ def test_the_law_whatever_the_value(law, kind, value):
 
 @pytest.mark.parametrize("law", LAWS)
 def test_values_between_grid_points_move_the_rounding(law):
-    """With equal words, half a step more in the value moves half of the draws by a step: nothing is rounded before."""
+    """With equal words, half a step more in the value moves half of the draws by a
+    step: nothing is rounded before.
+    """
     noise = Additive(LAW[law], Fraction(1), t.AtomDomain(float), None)
     step = float(noise.step)
     with fixed(6), np.errstate(all="ignore"):
         low = grid_noise._terms(noise, np.full(4000, step * 2.0**-40))
     with fixed(6), np.errstate(all="ignore"):
         high = grid_noise._terms(noise, np.full(4000, step * 0.499))
-    sums = [[sum(map(Fraction, parts)) / noise.step for parts in zip(*terms, strict=True)] for terms in (low, high)]
+    sums = [
+        [sum(map(Fraction, parts)) / noise.step for parts in zip(*terms, strict=True)]
+        for terms in (low, high)
+    ]
     moved = [int(b - a) for a, b in zip(*sums, strict=True)]
     assert set(moved) == {0, 1}
     assert abs(sum(moved) - 2000) < 6 * math.sqrt(1000)  # false alarm 2e-9
@@ -143,14 +162,23 @@ def test_whole_numbers_too_large_for_a_float_are_not_rounded_before_the_noise():
     values = [2**60 + 1, 2**60 + 3]
     released = measure("laplace", float, 1e-3, 2)(values)
     assert all(abs(r - v) <= 256 for r, v in zip(released, values, strict=True))
-    assert grid_noise._exact_array(Additive(LAW["laplace"], Fraction(1), t.AtomDomain(float), None), values) is None
     assert (
-        grid_noise._exact_array(Additive(LAW["laplace"], Fraction(1), t.AtomDomain(float), None), [1, 2.5]) is not None
+        grid_noise._exact_array(
+            Additive(LAW["laplace"], Fraction(1), t.AtomDomain(float), None), values
+        )
+        is None
+    )
+    assert (
+        grid_noise._exact_array(
+            Additive(LAW["laplace"], Fraction(1), t.AtomDomain(float), None), [1, 2.5]
+        )
+        is not None
     )
 
 
 def test_a_float32_domain_does_not_round_wider_floats_before_the_noise():
-    """16777217 and 16777219 are 2 apart, and 4 apart as float32: their noisy values are 2 apart on average.
+    """16777217 and 16777219 are 2 apart, and 4 apart as float32:
+    their noisy values are 2 apart on average.
 
     False alarm below 1e-9: 6 standard deviations of a mean of 20,000.
     """
@@ -176,8 +204,16 @@ def test_integers_are_held_within_their_type(kind, granularity, law):
     rng = np.random.default_rng(8)
     values = rng.integers(info.min, info.max, 200, dtype=kind, endpoint=True)
     values[:4] = [info.min, info.max, info.min + 1, info.max - 1]
-    noise = Additive(LAW[law], Fraction(50), t.AtomDomain(kind), granularity and Fraction(granularity))
-    for scale in (Fraction(1, 2), Fraction(50), Fraction(2) ** 40, Fraction(2) ** 62, Fraction(2) ** 70):
+    noise = Additive(
+        LAW[law], Fraction(50), t.AtomDomain(kind), granularity and Fraction(granularity)
+    )
+    for scale in (
+        Fraction(1, 2),
+        Fraction(50),
+        Fraction(2) ** 40,
+        Fraction(2) ** 62,
+        Fraction(2) ** 70,
+    ):
         noise = Additive(LAW[law], scale, t.AtomDomain(kind), granularity and Fraction(granularity))
         with fixed(5):
             exact = noise.release(noise.noisy(values.tolist()))
@@ -189,7 +225,9 @@ def test_integers_are_held_within_their_type(kind, granularity, law):
 
 @pytest.mark.parametrize("scale", [0.7, 4.0])
 def test_integers_get_discrete_laplace_noise(scale):
-    """A chi-square test at 300,000 draws; false alarm 1e-7. It misses the control, 3 parts in 100 more, less often."""
+    """A chi-square test at 300,000 draws; false alarm 1e-7.
+    It misses the control, 3 parts in 100 more, less often.
+    """
     size = 300_000
     released = measure("laplace", int, scale, size)(np.full(size, 7)) - 7
 
@@ -197,7 +235,9 @@ def test_integers_get_discrete_laplace_noise(scale):
         edges = np.arange(-int(4 * scale) - 1, int(4 * scale) + 2)
         law = stats.dlaplace(1 / width)
         chances = np.diff(np.concatenate([[0], law.cdf(edges), [1]]))
-        counts = np.diff(np.concatenate([[0], np.searchsorted(np.sort(released), edges, side="right"), [size]]))
+        counts = np.diff(
+            np.concatenate([[0], np.searchsorted(np.sort(released), edges, side="right"), [size]])
+        )
         return stats.chisquare(counts, chances * size).pvalue
 
     assert pvalue(scale) > 1e-7

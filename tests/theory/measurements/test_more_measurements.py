@@ -25,15 +25,24 @@ def test_a_threshold_may_lie_on_the_other_side_of_zero(threshold, negate):
     a = math.exp(-0.5)
     chances = {x: (1 - a) / (1 + a) * a ** abs(x) for x in range(-400, 401)}
     for value in (1, 2, -1, -2):
-        kept = sum(p for x, p in chances.items() if (value + x <= threshold if negate else value + x >= threshold))
+        kept = sum(
+            p
+            for x, p in chances.items()
+            if (value + x <= threshold if negate else value + x >= threshold)
+        )
         assert kept <= m.map((1, abs(value), abs(value)))[1] * (1 + 1e-12)
         if (value < 0) == negate:
             assert kept == pytest.approx(m.map((1, abs(value), abs(value)))[1], rel=1e-12)
 
 
 def test_what_is_kept_is_on_the_right_side():
-    """400 draws of each: every shown value is on its side; a key at the threshold is shown about every other time."""
-    for make, metric in ((t.laplace_threshold, t.L01InfDistance()), (t.gaussian_threshold, t.L02InfDistance())):
+    """400 draws of each: every shown value is on its side;
+    a key at the threshold is shown about every other time.
+    """
+    for make, metric in (
+        (t.laplace_threshold, t.L01InfDistance()),
+        (t.gaussian_threshold, t.L02InfDistance()),
+    ):
         for kind in (int, float):
             space = t.MapDomain(t.AtomDomain(str), t.AtomDomain(kind)), metric
             up = make(*space, scale=1.0, threshold=-3, negate=False)
@@ -92,7 +101,9 @@ def exact_law(values, low, high, alpha, scale):
 def test_masses_of_events():
     assert t.event_mass({"a": 0.5, "b": 0.5}, {"a"}) == 0.5
     assert t.event_mass([0.25, 0.25, 0.5], lambda k: k > 0) == 0.75
-    assert t.event_mass(stats.norm(), (-1.959963984540054, 1.959963984540054)) == pytest.approx(0.95, rel=1e-12)
+    assert t.event_mass(stats.norm(), (-1.959963984540054, 1.959963984540054)) == pytest.approx(
+        0.95, rel=1e-12
+    )
     assert t.event_mass(stats.binom(10, 0.5), {5}) == pytest.approx(252 / 1024, rel=1e-12)
     assert t.zcdp_to_epsilon(t.rho_within(1, 1e-6), 1e-6) <= 1
 
@@ -101,10 +112,14 @@ def test_masses_of_events():
 
 
 @pytest.mark.parametrize(
-    ("measure", "loss"), [(t.MaxDivergence(), 4), (t.ZeroConcentratedDivergence(), 1)], ids=["pure", "zcdp"]
+    ("measure", "loss"),
+    [(t.MaxDivergence(), 4), (t.ZeroConcentratedDivergence(), 1)],
+    ids=["pure", "zcdp"],
 )
 def test_the_k_best(measure, loss):
-    m = t.noisy_top_k(t.VectorDomain(t.AtomDomain(int)), t.LinfDistance(), 2, 1.0, output_measure=measure)
+    m = t.noisy_top_k(
+        t.VectorDomain(t.AtomDomain(int)), t.LinfDistance(), 2, 1.0, output_measure=measure
+    )
     assert m.map(1) == loss
     assert m([0, 0, 100, 200]) == [3, 2]
     assert m([7]) == [0]
@@ -115,9 +130,13 @@ def test_the_k_best(measure, loss):
 
 
 def test_the_second_best_has_its_law():
-    """Exponential mechanism in two rounds over three scores; 4,000 draws, chi-square, false alarm 1e-7."""
+    """Exponential mechanism in two rounds over three scores;
+    4,000 draws, chi-square, false alarm 1e-7.
+    """
     zcdp = t.ZeroConcentratedDivergence()
-    m = t.noisy_top_k(t.VectorDomain(t.AtomDomain(int)), t.LinfDistance(), 2, 1.0, output_measure=zcdp)
+    m = t.noisy_top_k(
+        t.VectorDomain(t.AtomDomain(int)), t.LinfDistance(), 2, 1.0, output_measure=zcdp
+    )
     weights = [1.0, math.exp(1), math.exp(2)]
     pairs = list(itertools.permutations(range(3), 2))
     law = [weights[i] / sum(weights) * weights[j] / (sum(weights) - weights[i]) for i, j in pairs]

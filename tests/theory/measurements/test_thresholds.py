@@ -1,4 +1,6 @@
-"""Thresholded releases: the documented figures, what is true where they are not, and that the rule is kept."""
+"""Thresholded releases: the documented figures, what is true where they are
+not, and that the rule is kept.
+"""
 
 import math
 
@@ -16,7 +18,9 @@ INTEGERS = [int, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.
 
 def make(constructor, kind, scale, threshold, **options):
     metric = L01 if constructor is t.laplace_threshold else L02
-    return constructor(t.MapDomain(t.AtomDomain(str), t.AtomDomain(kind)), metric, scale, threshold, **options)
+    return constructor(
+        t.MapDomain(t.AtomDomain(str), t.AtomDomain(kind)), metric, scale, threshold, **options
+    )
 
 
 def approx_dp(m, delta):
@@ -27,7 +31,8 @@ def approx_dp(m, delta):
 
 
 def test_laplace_float():
-    # Document: 2.801398224505647e-09, above the exact exp(-19)/2 by 2e-9 of it (float arithmetic of 1 - (1 - x)).
+    # Document: 2.801398224505647e-09, above the exact exp(-19)/2 by 2e-9 of it (float arithmetic of
+    #           1 - (1 - x)).
     epsilon, delta = make(t.laplace_threshold, float, 1, 20).map((1, 1, 1))
     assert epsilon == 1.0
     assert delta == pytest.approx(math.exp(-19) / 2, rel=1e-15)
@@ -43,10 +48,12 @@ def test_gaussian_float():
 
 
 @pytest.mark.parametrize(
-    ("d_in", "document"), [((1, 1, 1), 6.3035767282855915), ((100, 10.0, 0.001), 0.049969691134438526)]
+    ("d_in", "document"),
+    [((1, 1, 1), 6.3035767282855915), ((100, 10.0, 0.001), 0.049969691134438526)],
 )
 def test_gaussian_float_converted(d_in, document):
-    # The document's ε is that of δ - 1.11e-16; with the true tail a little more of δ is left for the conversion.
+    # The document's ε is that of δ - 1.11e-16; with the true tail a little more of δ is left for
+    # the conversion.
     m = make(t.gaussian_threshold, float, 1, 20)
     epsilon, delta = approx_dp(m, 2.801398224505647e-09).map(d_in)
     assert delta == 2.801398224505647e-09
@@ -64,7 +71,8 @@ def test_laplace_float_with_redundant_sensitivities():
 
 
 def test_laplace_integer():
-    # Document: 3.319000812207484e-05 is P[noise > 9]; a noisy value equal to the threshold is kept, so it is P[>= 9].
+    # Document: 3.319000812207484e-05 is P[noise > 9]; a noisy value equal to the threshold is kept,
+    #           so it is P[>= 9].
     a = math.exp(-1)
     for threshold in (10, -10):
         epsilon, delta = make(t.laplace_threshold, int, 1, threshold).map((1, 1, 1))
@@ -100,9 +108,13 @@ def test_every_float_type_and_sign(kind, constructor):
 
 
 def test_figures_of_other_test_suites():
-    # Keys are kept when noisy >= T there too; where their δ leaves out equality, ours is larger by e^(1/scale).
+    # Keys are kept when noisy >= T there too; where their δ leaves out equality, ours is larger by
+    # e^(1/scale).
     epsilon, delta = make(t.laplace_threshold, int, 2, 28).map((1, 10, 10))
-    assert (epsilon, delta * math.exp(-0.5)) == (5.0, pytest.approx(4.659221997116436e-05, rel=1e-9))
+    assert (epsilon, delta * math.exp(-0.5)) == (
+        5.0,
+        pytest.approx(4.659221997116436e-05, rel=1e-9),
+    )
     assert make(t.laplace_threshold, float, 2, 28).map((1, 10, 10)) == (
         5.0,
         pytest.approx(6.17049020433802e-05, rel=1e-9),
@@ -113,26 +125,36 @@ def test_figures_of_other_test_suites():
     )
     counted = t.count_by(t.VectorDomain(t.AtomDomain(str)), t.SymmetricDistance())
     epsilon, delta = (counted >> make(t.laplace_threshold, int, 2, 28)).map(1)
-    assert (epsilon, delta * math.exp(-0.5)) == (0.5, pytest.approx(5.175928103895444e-07, rel=1e-9))
+    assert (epsilon, delta * math.exp(-0.5)) == (
+        0.5,
+        pytest.approx(5.175928103895444e-07, rel=1e-9),
+    )
 
 
 def test_granularity():
     step = 2.0**-10
     epsilon, delta = make(t.laplace_threshold, float, 1, 20, granularity=step).map((3, 3, 1))
     assert epsilon == 3 * (1 + step)
-    assert delta == pytest.approx(-math.expm1(3 * math.log1p(-math.exp(-(19 - step)) / 2)), rel=1e-12)
+    assert delta == pytest.approx(
+        -math.expm1(3 * math.log1p(-math.exp(-(19 - step)) / 2)), rel=1e-12
+    )
     rho, delta = make(t.gaussian_threshold, float, 1, 20, granularity=step).map((4, 2, 1))
     assert rho == (2 + 2 * step) ** 2 / 2
     assert delta == pytest.approx(4 * stats.norm.sf(19 - step), rel=1e-9)
     coarse = make(t.laplace_threshold, int, 8, 40, granularity=4)
-    assert coarse.map((1, 4, 4)) == (1.0, pytest.approx(math.exp(-4) / (1 + math.exp(-0.5)), rel=1e-12))
+    assert coarse.map((1, 4, 4)) == (
+        1.0,
+        pytest.approx(math.exp(-4) / (1 + math.exp(-0.5)), rel=1e-12),
+    )
     assert all(v % 4 == 0 and v >= 40 for v in coarse({"a": 61, "b": 40}).values())
 
 
 @pytest.mark.parametrize("kind", [int, float])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_delta_is_the_chance_that_a_lone_key_shows(kind, sign):
-    """A key at distance Δ∞ = 3 from absence, threshold 5, scale 2: 20,000 draws, 6 standard deviations."""
+    """A key at distance Δ∞ = 3 from absence, threshold 5, scale 2:
+    20,000 draws, 6 standard deviations.
+    """
     m = make(t.laplace_threshold, kind, 2, sign * 5)
     _, delta = m.map((1, 3, 3))
     keys = {str(i): kind(sign * 3) for i in range(20_000)}
@@ -142,7 +164,9 @@ def test_delta_is_the_chance_that_a_lone_key_shows(kind, sign):
 
 def test_delta_is_joint_over_the_keys():
     one = make(t.laplace_threshold, int, 2, 12).map((1, 1, 1))[1]
-    assert make(t.laplace_threshold, int, 2, 12).map((7, 7, 1))[1] == pytest.approx(1 - (1 - one) ** 7, rel=1e-12)
+    assert make(t.laplace_threshold, int, 2, 12).map((7, 7, 1))[1] == pytest.approx(
+        1 - (1 - one) ** 7, rel=1e-12
+    )
 
 
 def test_the_rule_includes_equality_and_what_is_released_obeys_it():

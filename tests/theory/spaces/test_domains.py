@@ -62,12 +62,30 @@ def test_python_types_name_numpy_ones():
 
 def test_vectors_of_every_kind():
     domain = t.VectorDomain(t.AtomDomain(float, bounds=(0, 10)), size=3)
-    for vector in ([1, 2.0, 3], (1.0, 2.0, 3.0), np.array([1.0, 2, 3]), pd.Series([1.0, 2, 3]), pl.Series([1.0, 2, 3])):
+    for vector in (
+        [1, 2.0, 3],
+        (1.0, 2.0, 3.0),
+        np.array([1.0, 2, 3]),
+        pd.Series([1.0, 2, 3]),
+        pl.Series([1.0, 2, 3]),
+    ):
         assert domain.member(vector)
-    for other in ([1.0], [1.0, 2.0, 11.0], np.array([1.0, 2, math.nan]), "abc", {1.0: 2}, 3.0, np.ones((3, 1))):
+    for other in (
+        [1.0],
+        [1.0, 2.0, 11.0],
+        np.array([1.0, 2, math.nan]),
+        "abc",
+        {1.0: 2},
+        3.0,
+        np.ones((3, 1)),
+    ):
         assert not domain.member(other)
-    assert t.VectorDomain(t.AtomDomain(float, nan=True, bounds=(0, 1))).member(np.array([math.nan, 0.5]))
-    assert not t.VectorDomain(t.AtomDomain(float, nan=True, bounds=(0, 1))).member(np.array([math.nan, 1.5]))
+    assert t.VectorDomain(t.AtomDomain(float, nan=True, bounds=(0, 1))).member(
+        np.array([math.nan, 0.5])
+    )
+    assert not t.VectorDomain(t.AtomDomain(float, nan=True, bounds=(0, 1))).member(
+        np.array([math.nan, 1.5])
+    )
     assert domain.element_domain is domain.atom
 
 
@@ -125,7 +143,11 @@ def test_bad_bounds(make):
         lambda: t.AtomDomain(list),
         lambda: t.AtomDomain(None),
         lambda: t.AtomDomain("no such type"),
-        lambda: t.AtomDomain(np.longdouble) if np.dtype(np.longdouble).itemsize > 8 else t.AtomDomain(complex),
+        lambda: (
+            t.AtomDomain(np.longdouble)
+            if np.dtype(np.longdouble).itemsize > 8
+            else t.AtomDomain(complex)
+        ),
         lambda: t.AtomDomain(np.datetime64),
         lambda: t.AtomDomain(int, nan=True),
         lambda: t.VectorDomain(int),
@@ -161,8 +183,27 @@ NUMBERS = [bool, int, float, np.int8, np.uint8, np.uint64, np.int64, np.float32,
 @pytest.mark.parametrize("own", NUMBERS)
 @pytest.mark.parametrize("stored", [*NUMBERS, object])
 def test_arrays_are_members_when_each_entry_is(own, stored):
-    """The vectorised question and the one about single values agree, for every type of array, list and domain."""
-    pool = [0, 1, -1, 5, 100, 255, 2**40, 2**63 - 1, 0.5, -0.0, 1e30, 3.4e38, 1e300, math.nan, math.inf, -math.inf]
+    """The vectorised question and the one about single values agree, for every
+    type of array, list and domain.
+    """
+    pool = [
+        0,
+        1,
+        -1,
+        5,
+        100,
+        255,
+        2**40,
+        2**63 - 1,
+        0.5,
+        -0.0,
+        1e30,
+        3.4e38,
+        1e300,
+        math.nan,
+        math.inf,
+        -math.inf,
+    ]
     domains = [t.AtomDomain(own)]
     if own is not bool:
         domains.append(t.AtomDomain(own, bounds=(0, 5)))
@@ -176,11 +217,16 @@ def test_arrays_are_members_when_each_entry_is(own, stored):
                 array = np.array(chosen, dtype=stored)
         else:
             limits = np.iinfo(stored)
-            array = np.array([int(v) for v in chosen if math.isfinite(v) and limits.min <= v <= limits.max], stored)
+            array = np.array(
+                [int(v) for v in chosen if math.isfinite(v) and limits.min <= v <= limits.max],
+                stored,
+            )
         for domain in domains:
             each = all(domain.member(v) for v in array)
             assert t.VectorDomain(domain).member(array) == each, (domain, array)
-            assert t.VectorDomain(domain).member(array.tolist()) == all(domain.member(v) for v in array.tolist())
+            assert t.VectorDomain(domain).member(array.tolist()) == all(
+                domain.member(v) for v in array.tolist()
+            )
 
 
 def test_a_list_of_two_types_is_asked_one_by_one():

@@ -11,8 +11,9 @@ APPROX = t.Approximate(t.MaxDivergence())
 
 
 def test_pairs_are_ordered_part_by_part():
-    # The source document calls (1.5, 1e-6) and (1.0, 1e-7) incomparable. They are not: whoever satisfies
-    # (1.0, 1e-7) satisfies (1.5, 1e-6), since both parts are smaller. Incomparable are (1.5, 1e-7) and (1.0, 1e-6).
+    # The source document calls (1.5, 1e-6) and (1.0, 1e-7) incomparable. They are not: whoever
+    # satisfies (1.0, 1e-7) satisfies (1.5, 1e-6), since both parts are smaller. Incomparable are
+    # (1.5, 1e-7) and (1.0, 1e-6).
     assert APPROX.below((1.0, 1e-7), (1.5, 1e-6))
     assert APPROX.below((1.0, 1e-6), (1.5, 1e-6))
     assert not APPROX.below((1.5, 1e-6), (1.0, 1e-6))
@@ -45,7 +46,11 @@ def test_profiles():
     assert profile.delta(math.inf) == 0
     assert profile.epsilon(1) == 0
     assert profile.epsilon(math.exp(-2)) == pytest.approx(2, rel=1e-12)
-    for bad in (lambda: profile.delta(-1), lambda: profile.epsilon(-0.1), lambda: profile.epsilon(1.1)):
+    for bad in (
+        lambda: profile.delta(-1),
+        lambda: profile.epsilon(-0.1),
+        lambda: profile.epsilon(1.1),
+    ):
         with pytest.raises(errors.InvalidArgument):
             bad()
     smooth = t.SmoothedMaxDivergence()
@@ -77,7 +82,9 @@ def test_renyi():
             bad()
 
 
-@pytest.mark.parametrize("loss", [(1.0, -1e-9), (1.0, 1.5), (-1.0, 0.1), (1.0,), 1.0, (1.0, math.nan), "ab", (1, 1, 1)])
+@pytest.mark.parametrize(
+    "loss", [(1.0, -1e-9), (1.0, 1.5), (-1.0, 0.1), (1.0,), 1.0, (1.0, math.nan), "ab", (1, 1, 1)]
+)
 def test_losses_that_cannot_be(loss):
     with pytest.raises(errors.InvalidArgument):
         APPROX.below((1.0, 1e-6), loss)

@@ -35,7 +35,10 @@ def test_insert_delete_is_an_edit_distance(rng):
         return 1 + min(by_search(a[1:], b), by_search(a, b[1:]))
 
     for _ in range(60):
-        a, b = rng.integers(0, 3, rng.integers(0, 6)).tolist(), rng.integers(0, 3, rng.integers(0, 6)).tolist()
+        a, b = (
+            rng.integers(0, 3, rng.integers(0, 6)).tolist(),
+            rng.integers(0, 3, rng.integers(0, 6)).tolist(),
+        )
         assert t.InsertDeleteDistance().distance(a, b) == by_search(a, b)
 
 
@@ -57,7 +60,8 @@ def test_lengths():
 
 
 @pytest.mark.parametrize(
-    "metric", [t.SymmetricDistance(), t.InsertDeleteDistance(), t.ChangeOneDistance(), t.HammingDistance()]
+    "metric",
+    [t.SymmetricDistance(), t.InsertDeleteDistance(), t.ChangeOneDistance(), t.HammingDistance()],
 )
 def test_triangle_inequality(rng, metric):
     sets = [rng.integers(0, 3, 4).tolist() for _ in range(12)]

@@ -1,4 +1,6 @@
-"""Every transformation, every type and every metric: measured distances of random neighbours stay within the map."""
+"""Every transformation, every type and every metric:
+measured distances of random neighbours stay within the map.
+"""
 
 import itertools
 import math
@@ -9,7 +11,19 @@ import pytest
 import dpframe.theory as t
 from dpframe import errors
 
-NUMBERS = [int, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, float, np.float32]
+NUMBERS = [
+    int,
+    np.int8,
+    np.int16,
+    np.int32,
+    np.int64,
+    np.uint8,
+    np.uint16,
+    np.uint32,
+    np.uint64,
+    float,
+    np.float32,
+]
 ALL = [*NUMBERS, bool, str]
 ADD_REMOVE = [t.SymmetricDistance(), t.InsertDeleteDistance()]
 REPLACE = [t.ChangeOneDistance(), t.HammingDistance()]
@@ -51,18 +65,29 @@ def test_impute(holds, metric):
 
 
 @pytest.mark.one_in(3)
-@pytest.mark.parametrize("pair", list(itertools.product(ALL, ALL)), ids=lambda p: f"{p[0].__name__}-{p[1].__name__}")
+@pytest.mark.parametrize(
+    "pair", list(itertools.product(ALL, ALL)), ids=lambda p: f"{p[0].__name__}-{p[1].__name__}"
+)
 def test_cast_is_total(holds, pair):
     source, target = pair
     cast = t.cast(
-        t.VectorDomain(t.AtomDomain(source, nan=source in (float, np.float32))), t.SymmetricDistance(), target
+        t.VectorDomain(t.AtomDomain(source, nan=source in (float, np.float32))),
+        t.SymmetricDistance(),
+        target,
     )
     assert holds(cast, 12)
 
 
 def test_cast_of_what_has_no_image():
     strings = t.VectorDomain(t.AtomDomain(str)), t.SymmetricDistance()
-    assert t.cast(*strings, int, default=7)(["3", " 4 ", "x", "", "1e3", "nan"]) == [3, 4, 7, 7, 7, 7]
+    assert t.cast(*strings, int, default=7)(["3", " 4 ", "x", "", "1e3", "nan"]) == [
+        3,
+        4,
+        7,
+        7,
+        7,
+        7,
+    ]
     assert t.cast(*strings, float)(["3.5", "nan", "inf", "x"]) == [3.5, 0.0, 0.0, 0.0]
     assert t.cast(*strings, bool)(["true", "False", "1", "?"]) == [True, False, True, False]
     assert t.cast(*strings, np.int8)(["127", "128"]) == [127, 0]
@@ -91,7 +116,9 @@ def test_sum_is_tight(kept, kind):
     assert t.sum(free, t.SymmetricDistance()).map(3) == 3 * largest
     assert t.sum(sized, t.ChangeOneDistance()).map(2) == 2 * width
     assert t.sum(sized, t.SymmetricDistance()).map(2) == width
-    assert t.sum(sized, t.SymmetricDistance()).map(3) == width, "odd distances do not occur at a fixed size"
+    assert t.sum(sized, t.SymmetricDistance()).map(3) == width, (
+        "odd distances do not occur at a fixed size"
+    )
     assert t.sum(sized, t.ChangeOneDistance()).map(99) == 5 * width, "at most all records change"
 
 
@@ -103,7 +130,8 @@ def test_sum_of_floats_does_not_depend_on_the_order(rng):
 
 
 def test_sum_of_floats_has_no_rounding_in_its_change(kept):
-    # Adding 1 to 2^53 in floats changes nothing and adding 1.5 changes 2: both break a bound that ignores rounding.
+    # Adding 1 to 2^53 in floats changes nothing and adding 1.5 changes 2: both break a bound that
+    # ignores rounding.
     total = t.sum(t.VectorDomain(t.AtomDomain(float, bounds=(0, 2.0**53))), t.SymmetricDistance())
     base = [2.0**53] * 3
     measured, promised = kept(total, [*base, 1.0], base)
@@ -128,10 +156,14 @@ def test_integer_sums_stop_at_the_ends_of_their_type():
     total = t.sum(t.VectorDomain(t.AtomDomain(np.int8, bounds=(-100, 100))), t.SymmetricDistance())
     assert total([100] * 5) == 127
     assert total([-100] * 5) == -128
-    wide = t.sum(t.VectorDomain(t.AtomDomain(np.uint64, bounds=(0, 2**64 - 1))), t.SymmetricDistance())
+    wide = t.sum(
+        t.VectorDomain(t.AtomDomain(np.uint64, bounds=(0, 2**64 - 1))), t.SymmetricDistance()
+    )
     assert wide([2**64 - 1] * 3) == 2**64 - 1
     assert wide([2**63, 5]) == 2**63 + 5
-    signed = t.sum(t.VectorDomain(t.AtomDomain(np.int64, bounds=(-(2**63), 2**63 - 1))), t.SymmetricDistance())
+    signed = t.sum(
+        t.VectorDomain(t.AtomDomain(np.int64, bounds=(-(2**63), 2**63 - 1))), t.SymmetricDistance()
+    )
     assert signed([2**63 - 1, -(2**63), 3]) == 2
 
 
@@ -163,14 +195,19 @@ def test_mean_and_variance_with_awkward_bounds(holds, bounds):
 def test_mean_and_variance_figures():
     data = [float(i) for i in range(1, 10)]
     domain = t.VectorDomain(t.AtomDomain(float, bounds=(0.0, 10.0)), 9)
-    mean, variance = t.mean(domain, t.SymmetricDistance()), t.variance(domain, t.SymmetricDistance())
+    mean, variance = (
+        t.mean(domain, t.SymmetricDistance()),
+        t.variance(domain, t.SymmetricDistance()),
+    )
     assert mean(data) == 5.0
     assert mean.check(2, 10 / 9)
     assert not mean.check(2, 1.1111)
     assert mean.map(1) == 0
     assert variance(data) == 7.5
     assert variance.map(2) == pytest.approx(100 / 9, rel=1e-15)
-    assert t.variance(domain, t.ChangeOneDistance(), ddof=0).map(1) == pytest.approx(800 / 81, rel=1e-15)
+    assert t.variance(domain, t.ChangeOneDistance(), ddof=0).map(1) == pytest.approx(
+        800 / 81, rel=1e-15
+    )
     whole = t.VectorDomain(t.AtomDomain(np.uint8, bounds=(0, 10)), 9)
     assert t.mean(whole, t.ChangeOneDistance())(list(range(1, 10))) == 5.0
     assert t.variance(whole, t.ChangeOneDistance())(list(range(1, 10))) == 7.5
@@ -178,7 +215,9 @@ def test_mean_and_variance_figures():
 
 def test_variance_is_tight_for_every_number_of_changes(kept):
     for size, changed in itertools.product((2, 3, 5, 6), (1, 2, 3, 4)):
-        variance = t.variance(t.VectorDomain(t.AtomDomain(int, bounds=(0, 10)), size), t.ChangeOneDistance())
+        variance = t.variance(
+            t.VectorDomain(t.AtomDomain(int, bounds=(0, 10)), size), t.ChangeOneDistance()
+        )
         j = min(changed, size // 2)
         measured, promised = kept(variance, [0] * size, [10] * j + [0] * (size - j))
         assert variance.map(changed) >= promised
@@ -201,7 +240,10 @@ def test_count(holds, metric, size):
 def test_histogram_and_count_by(holds, metric, output, size):
     strings = t.VectorDomain(t.AtomDomain(str), size)
     assert holds(t.histogram(strings, metric, categories=["a", "b"], output_metric=output), 40)
-    assert holds(t.histogram(strings, metric, categories=["a"], output_metric=output, null_category=False), 40)
+    assert holds(
+        t.histogram(strings, metric, categories=["a"], output_metric=output, null_category=False),
+        40,
+    )
     assert holds(t.count_by(strings, metric, output_metric=output), 40)
     numbers = t.VectorDomain(t.AtomDomain(float, bounds=(-3, 10)), size)
     assert holds(t.histogram(numbers, metric, bins=[-3, 0, 0.5, 10], output_metric=output), 40)
@@ -241,7 +283,12 @@ def test_histogram_figures():
     words = t.histogram(t.VectorDomain(t.AtomDomain(str)), t.SymmetricDistance(), ["1", "3", "4"])
     assert words([str(i) for i in range(1, 10)]) == [1, 1, 1, 6]
     assert words.output_domain == t.VectorDomain(t.AtomDomain(int), 4)
-    flags = t.histogram(t.VectorDomain(t.AtomDomain(bool)), t.ChangeOneDistance(), [True, False], null_category=False)
+    flags = t.histogram(
+        t.VectorDomain(t.AtomDomain(bool)),
+        t.ChangeOneDistance(),
+        [True, False],
+        null_category=False,
+    )
     assert flags([True, True, False]) == [2, 1]
 
 
@@ -258,7 +305,9 @@ def test_count_by_figures():
 @pytest.mark.parametrize("length", [1, 4, 9])
 def test_resize(holds, metric, size, length):
     for kind, constant in ((float, 0.5), (str, "zz"), (np.int16, 3)):
-        assert holds(t.resize(t.VectorDomain(t.AtomDomain(kind), size), metric, length, constant), 60)
+        assert holds(
+            t.resize(t.VectorDomain(t.AtomDomain(kind), size), metric, length, constant), 60
+        )
 
 
 def test_resize_figures():
@@ -280,38 +329,95 @@ def test_resize_figures():
     [
         (lambda s: t.sum(t.VectorDomain(t.AtomDomain(int)), s), errors.MissingBounds),
         (lambda s: t.mean(t.VectorDomain(t.AtomDomain(float), 5), s), errors.MissingBounds),
-        (lambda s: t.mean(t.VectorDomain(t.AtomDomain(float, bounds=(0, 1))), s), errors.UnsupportedOperation),
-        (lambda s: t.variance(t.VectorDomain(t.AtomDomain(float, bounds=(0, 1))), s), errors.UnsupportedOperation),
+        (
+            lambda s: t.mean(t.VectorDomain(t.AtomDomain(float, bounds=(0, 1))), s),
+            errors.UnsupportedOperation,
+        ),
+        (
+            lambda s: t.variance(t.VectorDomain(t.AtomDomain(float, bounds=(0, 1))), s),
+            errors.UnsupportedOperation,
+        ),
         (
             lambda s: t.variance(t.VectorDomain(t.AtomDomain(float, bounds=(0, 1)), 3), s, ddof=3),
             errors.InvalidArgument,
         ),
-        (lambda s: t.variance(t.VectorDomain(t.AtomDomain(float, bounds=(0, 1e200)), 3), s), errors.InvalidBounds),
+        (
+            lambda s: t.variance(t.VectorDomain(t.AtomDomain(float, bounds=(0, 1e200)), 3), s),
+            errors.InvalidBounds,
+        ),
         (lambda s: t.sum(t.VectorDomain(t.AtomDomain(str)), s), errors.WrongType),
-        (lambda s: t.sum(t.VectorDomain(t.AtomDomain(float, bounds=(0, 1), nan=True)), s), errors.UnsupportedOperation),
+        (
+            lambda s: t.sum(t.VectorDomain(t.AtomDomain(float, bounds=(0, 1), nan=True)), s),
+            errors.UnsupportedOperation,
+        ),
         (lambda s: t.sum(t.AtomDomain(float, bounds=(0, 1)), s), errors.DomainMismatch),
         (lambda s: t.clamp(t.VectorDomain(t.AtomDomain(str)), s, ("a", "b")), errors.InvalidBounds),
-        (lambda s: t.clamp(t.VectorDomain(t.AtomDomain(float)), s, (math.nan, 1)), errors.InvalidBounds),
+        (
+            lambda s: t.clamp(t.VectorDomain(t.AtomDomain(float)), s, (math.nan, 1)),
+            errors.InvalidBounds,
+        ),
         (lambda s: t.clamp(t.VectorDomain(t.AtomDomain(float)), s, (2, 1)), errors.InvalidBounds),
-        (lambda s: t.clamp(t.VectorDomain(t.AtomDomain(float)), s, (-math.inf, 1)), errors.InvalidBounds),
+        (
+            lambda s: t.clamp(t.VectorDomain(t.AtomDomain(float)), s, (-math.inf, 1)),
+            errors.InvalidBounds,
+        ),
         (lambda s: t.clamp(t.VectorDomain(t.AtomDomain(int)), s, (0, 1.5)), errors.InvalidBounds),
         (lambda s: t.clamp(t.VectorDomain(t.AtomDomain(int)), s, None), errors.InvalidBounds),
-        (lambda s: t.clamp(t.VectorDomain(t.AtomDomain(int)), t.L1Distance(), (0, 1)), errors.MetricMismatch),
-        (lambda s: t.impute(t.VectorDomain(t.AtomDomain(float, nan=True)), s, math.nan), errors.InvalidArgument),
-        (lambda s: t.cast(t.VectorDomain(t.AtomDomain(str)), s, int, default="x"), errors.InvalidArgument),
+        (
+            lambda s: t.clamp(t.VectorDomain(t.AtomDomain(int)), t.L1Distance(), (0, 1)),
+            errors.MetricMismatch,
+        ),
+        (
+            lambda s: t.impute(t.VectorDomain(t.AtomDomain(float, nan=True)), s, math.nan),
+            errors.InvalidArgument,
+        ),
+        (
+            lambda s: t.cast(t.VectorDomain(t.AtomDomain(str)), s, int, default="x"),
+            errors.InvalidArgument,
+        ),
         (lambda s: t.cast(t.VectorDomain(t.AtomDomain(str)), s, complex), errors.InvalidArgument),
         (lambda s: t.resize(t.VectorDomain(t.AtomDomain(int)), s, 0, 0), errors.InvalidArgument),
-        (lambda s: t.resize(t.VectorDomain(t.AtomDomain(int, bounds=(1, 2))), s, 3, 0), errors.InvalidArgument),
+        (
+            lambda s: t.resize(t.VectorDomain(t.AtomDomain(int, bounds=(1, 2))), s, 3, 0),
+            errors.InvalidArgument,
+        ),
         (lambda s: t.histogram(t.VectorDomain(t.AtomDomain(str)), s), errors.InvalidArgument),
-        (lambda s: t.histogram(t.VectorDomain(t.AtomDomain(str)), s, categories=[]), errors.InvalidArgument),
-        (lambda s: t.histogram(t.VectorDomain(t.AtomDomain(str)), s, categories=["a", "a"]), errors.InvalidArgument),
-        (lambda s: t.histogram(t.VectorDomain(t.AtomDomain(str)), s, categories=[1]), errors.InvalidArgument),
-        (lambda s: t.histogram(t.VectorDomain(t.AtomDomain(str)), s, bins=[1, 2]), errors.DomainMismatch),
-        (lambda s: t.histogram(t.VectorDomain(t.AtomDomain(float)), s, bins=[1]), errors.InvalidArgument),
-        (lambda s: t.histogram(t.VectorDomain(t.AtomDomain(float)), s, bins=[2, 1]), errors.InvalidArgument),
-        (lambda s: t.histogram(t.VectorDomain(t.AtomDomain(float)), s, bins=[0, math.nan]), errors.InvalidArgument),
-        (lambda s: t.count_by(t.VectorDomain(t.AtomDomain(float, nan=True)), s), errors.DomainMismatch),
-        (lambda s: t.count_by(t.VectorDomain(t.AtomDomain(str)), s, t.AbsoluteDistance()), errors.MetricMismatch),
+        (
+            lambda s: t.histogram(t.VectorDomain(t.AtomDomain(str)), s, categories=[]),
+            errors.InvalidArgument,
+        ),
+        (
+            lambda s: t.histogram(t.VectorDomain(t.AtomDomain(str)), s, categories=["a", "a"]),
+            errors.InvalidArgument,
+        ),
+        (
+            lambda s: t.histogram(t.VectorDomain(t.AtomDomain(str)), s, categories=[1]),
+            errors.InvalidArgument,
+        ),
+        (
+            lambda s: t.histogram(t.VectorDomain(t.AtomDomain(str)), s, bins=[1, 2]),
+            errors.DomainMismatch,
+        ),
+        (
+            lambda s: t.histogram(t.VectorDomain(t.AtomDomain(float)), s, bins=[1]),
+            errors.InvalidArgument,
+        ),
+        (
+            lambda s: t.histogram(t.VectorDomain(t.AtomDomain(float)), s, bins=[2, 1]),
+            errors.InvalidArgument,
+        ),
+        (
+            lambda s: t.histogram(t.VectorDomain(t.AtomDomain(float)), s, bins=[0, math.nan]),
+            errors.InvalidArgument,
+        ),
+        (
+            lambda s: t.count_by(t.VectorDomain(t.AtomDomain(float, nan=True)), s),
+            errors.DomainMismatch,
+        ),
+        (
+            lambda s: t.count_by(t.VectorDomain(t.AtomDomain(str)), s, t.AbsoluteDistance()),
+            errors.MetricMismatch,
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(make, error):
@@ -320,7 +426,9 @@ def test_what_cannot_be_is_refused(make, error):
 
 
 def test_a_false_promise_is_caught(holds):
-    """Negative control: half the map of a sum, and a resize that keeps the first records of an unordered dataset."""
+    """Negative control: half the map of a sum, and a resize that keeps the first
+    records of an unordered dataset.
+    """
     space = t.VectorDomain(t.AtomDomain(int, bounds=(0, 10))), t.SymmetricDistance()
     true = t.sum(*space)
     false = t.Transformation(*space, *true.output_space, true.function, lambda d_in: 5 * d_in)

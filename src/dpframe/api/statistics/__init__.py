@@ -1,1 +1,3 @@
-"""Statistics that people type: in each file some functions, and the methods of frames, groups and tables for them."""
+"""Statistics that people type: in each file some functions, and the methods of
+frames, groups and tables for them.
+"""

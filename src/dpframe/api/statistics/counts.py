@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from dpframe.api.arguments import Columns, OwnLimits, RowLimits, read_name, read_own, read_row_limits, read_share
+from dpframe.api.arguments import (
+    Columns,
+    OwnLimits,
+    RowLimits,
+    read_name,
+    read_own,
+    read_row_limits,
+    read_share,
+)
 from dpframe.api.query import Query
 from dpframe.api.statistics.asking import AskedFrame, AskedGroups
 from dpframe.engine import Table_co
@@ -19,8 +27,9 @@ __all__ = ["count", "count_units", "n_unique"]  # the statistics, which are dp.N
 def count(column: str | None = None, *, share: float = 1, **limits: Unpack[OwnLimits]) -> Aggregate:
     """Number of rows, or of the values of a column that are not missing.
 
-    Input:  column, or None for rows; share, the weight of this aggregate when ε is split; max_rows, max_groups,
-            max_rows_per_group: limits on one unit for this column alone, in place of those of the question
+    Input:  column, or None for rows; share, the weight of this aggregate when ε is split; max_rows,
+            max_groups, max_rows_per_group: limits on one unit for this column alone, in place of
+            those of the question
     Output: integer, signed: noise can take it below zero
     Bound:  see `dpframe.theory.formulas.sensitivity.grouped.row_counts`
     Errors: UnknownColumn, WrongType, UnboundedContribution where it is asked
@@ -56,9 +65,10 @@ def n_unique(column: str, *, share: float = 1, **limits: Unpack[OwnLimits]) -> A
     """Number of different values of a column that are not missing.
 
     Output: integer, signed
-    Bound:  of a unit's different values at most max_rows_per_group in a group and max_rows in total count, chosen at
-            random; see `dpframe.theory.formulas.sensitivity.grouped.row_counts`. If many units share values, small
-            limits lose hardly any value; dp.Auto() estimates this privately
+    Bound:  of a unit's different values at most max_rows_per_group in a group and max_rows in total
+            count, chosen at random; see `dpframe.theory.formulas.sensitivity.grouped.row_counts`.
+            If many units share values, small limits lose hardly any value; dp.Auto() estimates this
+            privately
     Errors: UnknownColumn, WrongType, UnboundedContribution where it is asked
 
     >>> n_unique("shop").typed
@@ -82,8 +92,12 @@ class FrameCounts(AskedFrame[Table_co]):
         """Number of distinct units; see `dp.count_units`."""
         return self._one("count_units", count_units(), Limits())
 
-    def n_unique(self, column: Columns | None = None, **limits: Unpack[RowLimits]) -> Query[Table_co]:
-        """Number of different values of a column (the only one may be left out); see `dp.n_unique`."""
+    def n_unique(
+        self, column: Columns | None = None, **limits: Unpack[RowLimits]
+    ) -> Query[Table_co]:
+        """Number of different values of a column (the only one may
+        be left out); see `dp.n_unique`.
+        """
         return self._ask(n_unique, column, limits=limits)
 
 

@@ -5,4 +5,13 @@ from dpframe.budget.allowance.left import per_cent_left
 from dpframe.budget.allowance.pace import AllowanceRecord, Pace
 from dpframe.budget.allowance.purse import Allowance, PartBudget, allocate
 
-__all__ = ["Allowance", "AllowanceRecord", "Forecast", "Pace", "PartBudget", "allocate", "forecast", "per_cent_left"]
+__all__ = [
+    "Allowance",
+    "AllowanceRecord",
+    "Forecast",
+    "Pace",
+    "PartBudget",
+    "allocate",
+    "forecast",
+    "per_cent_left",
+]

@@ -1,4 +1,6 @@
-"""Forecasts of a budget: the loss that was spent on each day, and the loss that is planned or expected for later."""
+"""Forecasts of a budget: the loss that was spent on each day, and the loss that is
+planned or expected for later.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +35,11 @@ SCHEMA = {
 
 
 class Payment(NamedTuple):
-    """A charge: its time, its part of the limit, its name, and `once`: whether it is no regular spending.
+    """A charge: its time, its part of the limit, its name, and `once`:
+    whether it is no regular spending.
 
-    It pays once for many periods, was itself paid in advance, was counted as lost with a copy, or is a move of parts:
-    what a closed part returns to the budget is a negative one.
+    It pays once for many periods, was itself paid in advance, was counted as lost with a copy, or
+    is a move of parts: what a closed part returns to the budget is a negative one.
     """
 
     when: dt.datetime
@@ -49,11 +52,11 @@ class Payment(NamedTuple):
 class Forecast:
     """Forecast of a budget and its allowances: how long they last.
 
-    `table` has a row for each day: `of` ("budget", or the name of an allowance), `spent` on that day and in `total` (ε
-    or ρ; less what closed allowances returned), the `limit`, and the `kind`: "spent", "planned" by an allowance, or
-    "expected" by the mean of the last days.
-    `words` has a sentence for each. `lasts` has the last day that is paid for, or None if there is no end within ten
-    years.
+    `table` has a row for each day: `of` ("budget", or the name of an allowance), `spent` on that
+    day and in `total` (ε or ρ; less what closed allowances returned), the `limit`, and the `kind`:
+    "spent", "planned" by an allowance, or "expected" by the mean of the last days. `words` has a
+    sentence for each. `lasts` has the last day that is paid for, or None if there is no end within
+    ten years.
     """
 
     table: pl.DataFrame
@@ -94,7 +97,10 @@ def forecast(budget: account.BudgetAccount) -> Forecast:
             if entry.about is not None and entry.is_member_of(entry.about):
                 under.setdefault(entry.about, []).append(entry)
     sizes = budget.sizes([loss for _, loss, _, _ in charged])
-    paid = [Payment(when, size, once, name) for (when, _, once, name), size in zip(charged, sizes, strict=True)]
+    paid = [
+        Payment(when, size, once, name)
+        for (when, _, once, name), size in zip(charged, sizes, strict=True)
+    ]
     rows, words, last = _expected(paid, limit, at)
     lasts = {"budget": last}
     sentences = [words]
@@ -105,7 +111,10 @@ def forecast(budget: account.BudgetAccount) -> Forecast:
             rows += more
             lasts[opening.name or ""] = last
         else:
-            words = f"{opening.name}: {price_of(opening.body)} paid for all of its periods, {len(lines)} added."
+            words = (
+                f"{opening.name}: {price_of(opening.body)} paid for all of its periods, "
+                f"{len(lines)} added."
+            )
         sentences.append(words)
     return Forecast(pl.DataFrame(rows, SCHEMA, orient="row"), tuple(sentences), lasts)
 
@@ -124,7 +133,9 @@ def _by_date(payments: Iterable[tuple[_Key, float]]) -> dict[_Key, float]:
     return days
 
 
-def _days(of: str, days: dict[dt.date, float], limit: float, until: dt.date) -> list[tuple[Any, ...]]:
+def _days(
+    of: str, days: dict[dt.date, float], limit: float, until: dt.date
+) -> list[tuple[Any, ...]]:
     """A row for each day, from the first day with a payment until `until`."""
     rows: list[tuple[Any, ...]] = []
     total = 0.0
@@ -139,12 +150,17 @@ def _days(of: str, days: dict[dt.date, float], limit: float, until: dt.date) -> 
 def _expected(
     payments: Sequence[Payment], limit: Loss, now: dt.datetime
 ) -> tuple[list[tuple[Any, ...]], str, dt.date | None]:
-    """Rows and sentence for a budget without a schedule: spending goes on at the mean of the last days.
+    """Rows and sentence for a budget without a schedule:
+    spending goes on at the mean of the last days.
 
     Charges that are no regular spending are left out of the mean, see `Payment`.
     """
     today, most = now.date(), _size(limit)
-    rows = _days("budget", _by_day([(paid.when, paid.size) for paid in payments]), most, today) if payments else []
+    rows = (
+        _days("budget", _by_day([(paid.when, paid.size) for paid in payments]), most, today)
+        if payments
+        else []
+    )
     total = rows[-1][3] if rows else 0.0
     pace = _pace([paid for paid in payments if not paid.once], today)
     sign = "ε" if limit.exact_rho is None else "ρ"
@@ -157,7 +173,9 @@ def _expected(
         total += size
         rows.append(("budget", day, size, total, most, "expected"))
     if not number:
-        sentence = f"{words}; {pace.mean:.4g} was spent {_A[word]}, so it does not last another {word}."
+        sentence = (
+            f"{words}; {pace.mean:.4g} was spent {_A[word]}, so it does not last another {word}."
+        )
         return rows, sentence, pace.day(0, today)
     said = f"at {pace.mean:.4g} {_A[word]}, {pace.words}"
     last = pace.day(number, today)
@@ -167,7 +185,9 @@ def _expected(
     return rows, f"{words}; {said}, it lasts {more}until {last}.", last
 
 
-_A = {"hour": "an hour"} | {word: f"a {word}" for word in ("day", "week", "month", "quarter", "year")}
+_A = {"hour": "an hour"} | {
+    word: f"a {word}" for word in ("day", "week", "month", "quarter", "year")
+}
 
 
 @dataclass(frozen=True)
@@ -187,7 +207,9 @@ class _Pace:
         return None if (day - today).days > _LONGEST else day
 
     def ahead(self, number: int, today: dt.date) -> dict[dt.date, float]:
-        """The expected loss of each day of the next periods. A period that is over is paid for tomorrow."""
+        """The expected loss of each day of the next periods.
+        A period that is over is paid for tomorrow.
+        """
         days: dict[dt.date, float] = {}
         for later in range(1, number + 1):
             day = self.day(later, today)
@@ -201,12 +223,16 @@ class _Pace:
 def _pace(payments: Sequence[Payment], today: dt.date) -> _Pace | None:
     """The pace of spending; None without payments in the last days.
 
-    If most releases have the period of their rows in their name, such as "visits 2026-11-27" or "visits 2026-03", these
-    periods are counted: a job that made up for twelve months in one morning spent what twelve months cost, and goes on
-    with the month after them. What else was paid since the first of them was charged is spread over them.
+    If most releases have the period of their rows in their name, such as "visits 2026-11-27" or
+    "visits 2026-03", these periods are counted: a job that made up for twelve months in one morning
+    spent what twelve months cost, and goes on with the month after them. What else was paid since
+    the first of them was charged is spread over them.
     """
     named = [NamedPeriod.of(paid.name) for paid in payments]
-    word, times = next(iter(Counter(period.word for period in named if period is not None).most_common(1)), ("day", 0))
+    word, times = next(
+        iter(Counter(period.word for period in named if period is not None).most_common(1)),
+        ("day", 0),
+    )
     of, others = "", list[Payment]()
     if 2 * times > len(payments):
         of, known = "named ", []
@@ -227,11 +253,16 @@ def _pace(payments: Sequence[Payment], today: dt.date) -> _Pace | None:
     first = max(min(sizes), until - (_RECENT - 1))
     number = until - first + 1
     mean = (
-        sum(size for period, size in sizes.items() if first <= period <= until) + sum(paid.size for paid in others)
+        sum(size for period, size in sizes.items() if first <= period <= until)
+        + sum(paid.size for paid in others)
     ) / number
     if not mean:
         return None
-    alone = f"as on the {'named' if of else 'first'} day" if word == "day" else f"as in the named {word}"
+    alone = (
+        f"as on the {'named' if of else 'first'} day"
+        if word == "day"
+        else f"as in the named {word}"
+    )
     said = f"the mean of the last {number} {of}{word}s" if number > 1 else alone
     return _Pace(mean, said, NamedPeriod(word, until))
 
@@ -243,7 +274,9 @@ def _planned(
     record, of = AllowanceRecord(opening, lines), opening.name or ""
     pace = record.pace
     paid = [line for line in lines if line.is_charge and not line.gives]
-    payments = [(line.when, _size(loss)) for line, (_, loss) in zip(paid, record.releases, strict=True)]
+    payments = [
+        (line.when, _size(loss)) for line, (_, loss) in zip(paid, record.releases, strict=True)
+    ]
     most, share, night = _size(record.limit), _size(pace.share), pace.night(now)
     rows = _days(of, _by_day(payments), most, now.date()) if payments else []
     if record.closed is not None:
@@ -258,7 +291,7 @@ def _planned(
     last = pace.day(pace.nights - 1)
     nights_left, tonight = max(pace.nights - max(night, 0), 0), record.left(night)
     words = (
-        f"{of}: {pace.nights} {pace.word}s from {pace.day(0)} to {last}, {pace.share} each; {nights_left} {pace.word}s "
-        f"are left, and {tonight} of this {pace.word}."
+        f"{of}: {pace.nights} {pace.word}s from {pace.day(0)} to {last}, {pace.share} each; "
+        f"{nights_left} {pace.word}s are left, and {tonight} of this {pace.word}."
     )
     return rows, words, last

@@ -1,4 +1,6 @@
-"""The part of a budget that may still be spent, with what its open parts have left, and that of each part."""
+"""The part of a budget that may still be spent, with what its open parts
+have left, and that of each part.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,21 @@ from dpframe.budget.losses import Loss
 
 
 def per_cent_left(budget: account.BudgetAccount) -> dict[str | None, float]:
-    """The part of the ε or ρ that may still be spent (per cent): of the budget, under None, and of its parts by name.
+    """The part of the ε or ρ that may still be spent (per cent):
+    of the budget, under None, and of its parts by name.
 
-    What an open part has left is not spent yet, so it counts for the budget too. Parts that are closed, that gave all
-    away, or that are divided into nights are not named: nights have what they have, and end as they were planned.
+    What an open part has left is not spent yet, so it counts for the budget too. Parts that are
+    closed, that gave all away, or that are divided into nights are not named: nights have what they
+    have, and end as they were planned.
     """
     at, whole = account.now(), _size(budget.remaining, budget.limit)
     parts: dict[str | None, float] = {}
     with readable(budget.name):
         for record in _records(budget):
             left = _later(record, at)
-            whole += _ratio(left, record.pace.limit) * _size(price_of(record.opening.body), budget.limit)
+            whole += _ratio(left, record.pace.limit) * _size(
+                price_of(record.opening.body), budget.limit
+            )
             if record.pace.endless and record.closed is None and _amount(record.limit):
                 parts[record.opening.name] = 100 * float(_ratio(left, record.limit))
     return {None: 100 * float(whole / _size(budget.limit, budget.limit)), **parts}

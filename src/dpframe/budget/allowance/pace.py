@@ -24,7 +24,8 @@ NIGHTLY = "nightly"  # the name of an allowance that is given none
 
 @dataclass(frozen=True)
 class Pace:
-    """The schedule of an allowance: its periods, which are called nights, their number, and an equal share for each.
+    """The schedule of an allowance: its periods, which are called nights, their
+    number, and an equal share for each.
 
     With `carry`, later nights may also spend the unspent part of earlier nights.
     """
@@ -42,7 +43,13 @@ class Pace:
         start = dt.datetime.fromisoformat(settings["start"])
         periods = Periods.of(start, settings["per"], settings.get("zone"))
         limit = replace(loss_of(settings["limit"]), left=True)
-        return cls(periods, settings["nights"], settings["carry"], accountant_named(settings["accountant"]), limit)
+        return cls(
+            periods,
+            settings["nights"],
+            settings["carry"],
+            accountant_named(settings["accountant"]),
+            limit,
+        )
 
     @property
     def endless(self) -> bool:
@@ -80,37 +87,48 @@ class Pace:
         if night < 0 or (night >= self.nights and not self.carry):
             return self.limit - self.limit
         if self.carry:
-            return self.limit.share(Fraction(min(night + 1, self.nights), self.nights)) - total(x for _, x in losses)
+            return self.limit.share(Fraction(min(night + 1, self.nights), self.nights)) - total(
+                x for _, x in losses
+            )
         return self.share - total(loss for at, loss in losses if at == night)
 
 
 def planned(
     terms: Terms, nights: int, *, epsilon: object, delta: object, rho: object, capped: bool = False
 ) -> tuple[Loss, Accountant, Loss]:
-    """The cost of an allowance, the accountant that adds up its charges, and the limit on their sum.
+    """The cost of an allowance, the accountant that adds up its
+    charges, and the limit on their sum.
 
-    Input:  terms of the budget; the number of nights; the price that was typed; capped: whether the budget has caps,
-            which count what is typed, so that ε stays ε
-    Bound:  charges in ρ that add up to at most `rho_within(ε, δ)` are (ε, δ)-private together, also if each depends on
-            earlier answers. So an allowance of (ε, δ) counts ρ if one night then has less noise on a count: σ =
-            √(n / 2ρ) for Gaussian noise, compared with √2·n / ε for Laplace noise
-    Source: Bun, Steinke 2016, arXiv:1605.02065; Whitehouse et al. 2023, arXiv:2203.05481, for the filter
+    Input:  terms of the budget; the number of nights; the price that was typed; capped: whether the
+            budget has caps, which count what is typed, so that ε stays ε
+    Bound:  charges in ρ that add up to at most `rho_within(ε, δ)` are (ε, δ)-private together, also
+            if each depends on earlier answers. So an allowance of (ε, δ) counts ρ if one night then
+            has less noise on a count: σ = √(n / 2ρ) for Gaussian noise, compared with √2·n / ε for
+            Laplace noise
+    Source: Bun, Steinke 2016, arXiv:1605.02065; Whitehouse et al. 2023, arXiv:2203.05481, for the
+            filter
     Errors: InvalidPrice
     """
     if terms is Terms.RHO:
         if rho is None or epsilon is not None:
-            raise InvalidPrice("This budget counts ρ, so give its allowance a ρ: budget.allocate(nights=90, rho=0.1).")
+            raise InvalidPrice(
+                "This budget counts ρ, so give its allowance a ρ: budget.allocate(nights=90, "
+                "rho=0.1)."
+            )
         amount, slack = read_rho(rho), read_delta(delta)
         limit = Loss.limit_rho(amount, slack)
         return Loss.charged_rho(amount, slack), accountant_named("zcdp"), limit
     if epsilon is None or rho is not None:
         raise InvalidPrice(
-            "Give the part of the budget that all nights may spend together: budget.allocate(nights=90, epsilon=2)."
+            "Give the part of the budget that all nights may spend together: "
+            "budget.allocate(nights=90, epsilon=2)."
         )
     amount, slack = read_epsilon(epsilon), read_delta(delta)
     cost = Loss.charged(amount, slack)
     rho_limit = rho_within(amount, slack) if slack and not capped else Fraction(0)
-    if rho_limit and math.sqrt(nights / (2 * float(rho_limit))) < math.sqrt(2) * nights / float(amount):
+    if rho_limit and math.sqrt(nights / (2 * float(rho_limit))) < math.sqrt(2) * nights / float(
+        amount
+    ):
         return cost, accountant_named("zcdp"), Loss.limit_rho(rho_limit, Fraction(0))
     return cost, accountant_named("basic"), Loss.limit(amount, slack)
 
@@ -119,7 +137,8 @@ def planned(
 class AllowanceRecord:
     """Entries of an allowance: its releases, and moves to it and from it.
 
-    Input:  opening: the charge that opened it; entries: the charges and the transfers about it, oldest first
+    Input:  opening: the charge that opened it; entries: the charges and the transfers about it,
+            oldest first
     """
 
     opening: Entry
@@ -142,7 +161,9 @@ class AllowanceRecord:
 
     @property
     def moves(self) -> list[tuple[int, Loss]]:
-        """The night and the loss of each part that was given away; what was received is negative."""
+        """The night and the loss of each part that was given away;
+        what was received is negative.
+        """
         given = [_line(entry) for entry in self.entries if entry.gives]
         received = [_line(entry) for entry in self.entries if entry.receives]
         return given + [(night, loss - loss - loss) for night, loss in received]
@@ -172,30 +193,39 @@ class AllowanceRecord:
         """Check that a loss fits into a night. Errors: BudgetExceeded."""
         remaining = self.left(night)
         if not loss <= remaining:
-            raise BudgetExceeded(f"{what} {loss}, and {self._why(night, remaining)} Nothing was spent.")
+            raise BudgetExceeded(
+                f"{what} {loss}, and {self._why(night, remaining)} Nothing was spent."
+            )
 
     def _why(self, night: int, remaining: Loss) -> str:
-        """The end of the message that a night has too little left: when nights begin or end, and what is left."""
+        """The end of the message that a night has too little left:
+        when nights begin or end, and what is left.
+        """
         pace = self.pace
         if self.closed is not None:
             return (
-                f"this allowance was closed at {self.closed:%Y-%m-%d %H:%M} UTC. Take another part under a new name: "
-                "budget.allocate(name='...', epsilon=...)."
+                f"this allowance was closed at {self.closed:%Y-%m-%d %H:%M} UTC. Take another part "
+                "under a new name: budget.allocate(name='...', epsilon=...)."
             )
         if night < 0:
             return f"the first {pace.word} begins at {pace.begins(0):%Y-%m-%d %H:%M} UTC."
         if pace.endless:
             return (
-                f"{remaining} is left of this allowance, which is {self.limit}. Ask for less; or the holder of another "
-                "part moves some of it here: part.transfer('...', epsilon=...)."
+                f"{remaining} is left of this allowance, which is {self.limit}. Ask for less; or "
+                "the holder of another part moves some of it here: part.transfer('...', "
+                "epsilon=...)."
             )
         if night >= pace.nights and not pace.carry:
             return (
-                f"the last of {pace.nights} {pace.word}s ended at {pace.begins(pace.nights):%Y-%m-%d %H:%M} UTC. To "
-                f"make up for {pace.word}s that are over, protect the table with the budget itself, budget=budget, and "
-                f"give each release its {pace.word} in its name: name='visits {pace.day(0)}'."
+                f"the last of {pace.nights} {pace.word}s ended at "
+                f"{pace.begins(pace.nights):%Y-%m-%d %H:%M} UTC. To make up for {pace.word}s that "
+                "are over, protect the table with the budget itself, budget=budget, and give each "
+                f"release its {pace.word} in its name: name='visits {pace.day(0)}'."
             )
-        next_begins = f" The next {pace.word} begins at {pace.begins(min(night, pace.nights) + 1):%Y-%m-%d %H:%M} UTC."
+        next_begins = (
+            f" The next {pace.word} begins at "
+            f"{pace.begins(min(night, pace.nights) + 1):%Y-%m-%d %H:%M} UTC."
+        )
         more = next_begins if night + 1 < pace.nights else ""
         return f"{remaining} is left of this {pace.word}'s part, which is {pace.share}.{more}"
 
@@ -204,7 +234,9 @@ def _line(entry: Entry) -> tuple[int, Loss]:
     return entry.within["night"], loss_of(entry.within["loss"])
 
 
-def read_pace(name: str, nights: object, periods: object, carry: object, *, dated: bool) -> tuple[int, bool]:
+def read_pace(
+    name: str, nights: object, periods: object, carry: object, *, dated: bool
+) -> tuple[int, bool]:
     """The number of periods and whether they carry over: one without end where a name stands alone.
 
     Input:  dated: whether a length, a start or a zone of periods was given. Errors: InvalidArgument
@@ -214,13 +246,16 @@ def read_pace(name: str, nights: object, periods: object, carry: object, *, date
     number = nights if periods is None else periods
     if not is_integer(number, 1, LONGEST):
         raise InvalidArgument(
-            f"allocate: nights= is the number of nights, or of periods, from 1 to {LONGEST:,}, such as nights=90, or "
-            "per='1mo', periods=12. For a part without nights give its name: budget.allocate(name='bo', epsilon=1)."
+            f"allocate: nights= is the number of nights, or of periods, from 1 to {LONGEST:,}, "
+            "such as nights=90, or per='1mo', periods=12. For a part without nights give its "
+            "name: budget.allocate(name='bo', epsilon=1)."
         )
     if periods is not None and nights is not None:
         raise InvalidArgument("allocate: periods= and nights= are the same; give one of them.")
     check_flags(
-        "allocate: carry= is True or False: whether later nights may spend the unspent part of earlier ones.", carry
+        "allocate: carry= is True or False: whether later nights may spend the unspent part of "
+        "earlier ones.",
+        carry,
     )
     return int(number), bool(carry)
 
@@ -230,7 +265,10 @@ def read_start(start: object, zone: dt.tzinfo) -> dt.datetime:
     time = time_of(start)
     if time is None:
         raise InvalidArgument(
-            "allocate: start= is the time (UTC, or of zone=) when the first night begins: start='2026-11-21'."
+            "allocate: start= is the time (UTC, or of zone=) when the first night begins: "
+            "start='2026-11-21'."
         )
-    offset = (time if time.tzinfo is not None else time.replace(tzinfo=zone)).utcoffset() or dt.timedelta(0)
+    offset = (
+        time if time.tzinfo is not None else time.replace(tzinfo=zone)
+    ).utcoffset() or dt.timedelta(0)
     return later(time.replace(tzinfo=dt.UTC), -1, offset, "allocate: start=")

@@ -1,4 +1,6 @@
-"""Budgets that another one pays for: for one part of a partition, and an allowance, which is divided over nights."""
+"""Budgets that another one pays for: for one part of a partition, and an
+allowance, which is divided over nights.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ class _Tonight:
         return False
 
     def enter(self, page: Page, loss: Loss) -> tuple[Loss, Fields]:
-        """Errors: BudgetExceeded if the loss is more than tonight's share has left; BudgetMismatch for its holder."""
+        """Errors: BudgetExceeded if the loss is more than tonight's share has left;
+        BudgetMismatch for its holder.
+        """
         holder_of(self.entry, page.role)
         record = AllowanceRecord.on(page, self.entry)
         night = record.pace.night(account.now())
@@ -88,12 +92,16 @@ class PaidBy(Hints):
         return self._budget.store(receipt, data, statement)
 
     def fail(self, receipt: Receipt) -> None:
-        """Record that an error was raised after a charge. Failures are counted for the whole budget."""
+        """Record that an error was raised after a charge.
+        Failures are counted for the whole budget.
+        """
         self._budget.fail(receipt)
 
 
 class PartBudget(PaidBy):
-    """A budget for one part of a partition. A charge costs the rise of the largest loss of a part, times `groups`."""
+    """A budget for one part of a partition.
+    A charge costs the rise of the largest loss of a part, times `groups`.
+    """
 
     def __init__(self, budget: account.BudgetAccount, partition: str, key: str) -> None:
         self._budget, self._part = budget, PartName(partition, key)
@@ -140,10 +148,12 @@ class PartBudget(PaidBy):
 
 
 class Allowance(PaidBy):
-    """A budget for releases night by night: `df.dp(unit='user_id', budget=budget.allocate(nights=90, epsilon=2))`.
+    """A budget for releases night by night: `df.dp(unit='user_id',
+    budget=budget.allocate(nights=90, epsilon=2))`.
 
-    Each night has an equal part, and the part of tomorrow cannot be spent today. The whole allowance was charged to the
-    budget when it was made. `tonight` is the unspent part of this night.
+    Each night has an equal part, and the part of tomorrow cannot be spent today. The whole
+    allowance was charged to the budget when it was made. `tonight` is the unspent part of this
+    night.
     """
 
     def __init__(self, budget: account.BudgetAccount, opening: Entry) -> None:
@@ -152,7 +162,9 @@ class Allowance(PaidBy):
     @property
     def _record(self) -> AllowanceRecord:
         number = self._opening.number
-        return AllowanceRecord(self._opening, [e for e in self._budget.entries(under=number) if e.about == number])
+        return AllowanceRecord(
+            self._opening, [e for e in self._budget.entries(under=number) if e.about == number]
+        )
 
     @property
     def pace(self) -> Pace:
@@ -171,7 +183,9 @@ class Allowance(PaidBy):
 
     @property
     def limit(self) -> Loss:
-        """The largest loss of all releases of all nights together, with what was moved to it and from it."""
+        """The largest loss of all releases of all nights together, with
+        what was moved to it and from it.
+        """
         return self._record.limit
 
     @property
@@ -204,21 +218,27 @@ class Allowance(PaidBy):
         return self._budget._lines(self._budget.entries(under=self._opening.number))
 
     def charge(self, loss: Loss, subject: str, query: str, **options: Any) -> Receipt:
-        """Charge a release to this night's part; see `Budget.charge`. Errors: BudgetExceeded, also for the night."""
+        """Charge a release to this night's part; see `Budget.charge`.
+        Errors: BudgetExceeded, also for the night.
+        """
         options.pop("normal", None)  # its accountant adds up prices
         if self.terms is Terms.RHO and loss.exact_rho is None:
             loss = loss + Loss.none(in_rho=True)
-        receipt = self._budget.charge(loss, subject, query, within=_Tonight(self._opening), **options)
+        receipt = self._budget.charge(
+            loss, subject, query, within=_Tonight(self._opening), **options
+        )
         return replace(receipt, remaining=self.remaining)
 
-    def transfer(self, to: Allowance | str, epsilon: object = None, delta: object = None, rho: object = None) -> Loss:
+    def transfer(
+        self, to: Allowance | str, epsilon: object = None, delta: object = None, rho: object = None
+    ) -> Loss:
         """Move a part of what may be spent now to another allowance of the same budget.
 
         Input:  to: the allowance, or its name; epsilon and delta, or rho: the part
         Output: what was moved
         Bound:  that of the budget, which stays: see `dpframe.budget.parts.Share`
-        Errors: BudgetExceeded if less may be spent now; BudgetMismatch if it is somebody else's; UnsupportedOperation
-                where the parts cannot be moved
+        Errors: BudgetExceeded if less may be spent now; BudgetMismatch if it is somebody else's;
+                UnsupportedOperation where the parts cannot be moved
 
         >>> from dpframe.budget import Budget
         >>> budget = Budget(epsilon=2)
@@ -228,16 +248,24 @@ class Allowance(PaidBy):
         >>> bo.remaining, ana.remaining
         (Loss(epsilon=0.75, delta=0.0), Loss(epsilon=1.25, delta=0.0))
         """
-        name = to._opening.name if isinstance(to, Allowance) else f"allowance {to}" if is_text(to) else None
+        name = (
+            to._opening.name
+            if isinstance(to, Allowance)
+            else f"allowance {to}"
+            if is_text(to)
+            else None
+        )
         other = _opened(self._budget, name)
         if other is None or (isinstance(to, Allowance) and other.hash != to._opening.hash):
             raise InvalidArgument(
-                "transfer: give another allowance of the same budget, or its name: bo.transfer('ana', epsilon=0.5)."
+                "transfer: give another allowance of the same budget, or its name: "
+                "bo.transfer('ana', epsilon=0.5)."
             )
         return move(self._budget, self._opening, other, epsilon=epsilon, delta=delta, rho=rho)
 
     def close(self) -> Loss:
-        """End this allowance, and return what is left to the budget. Output: what the budget has back.
+        """End this allowance, and return what is left to the budget.
+        Output: what the budget has back.
 
         Errors: UnsupportedOperation if it is closed; BudgetMismatch if it is somebody else's
         """
@@ -265,23 +293,32 @@ def _opened(budget: account.BudgetAccount, name: str | None) -> Entry | None:
 
 def _no_part(budget: account.BudgetAccount, name: str) -> InvalidPrice:
     """The refusal of a name alone, where the budget has no part of it."""
-    names = [str(entry.name).removeprefix("allowance ") for entry in budget.entries() if entry.allowance]
+    names = [
+        str(entry.name).removeprefix("allowance ") for entry in budget.entries() if entry.allowance
+    ]
     have = f"; this budget has {', '.join(map(repr, names))}" if names else ""
     return InvalidPrice(
-        f"There is no part {name!r} yet{have}.{nearest(name, names)} To make it, give what may be spent of it: "
-        f"budget.allocate(name={name!r}, epsilon=1), or by night: budget.allocate(nights=90, epsilon=2)."
+        f"There is no part {name!r} yet{have}.{nearest(name, names)} To make it, give what may be "
+        f"spent of it: budget.allocate(name={name!r}, epsilon=1), or by night: "
+        "budget.allocate(nights=90, epsilon=2)."
     )
 
 
 def _begun(per: object, start: object, zone: str | None) -> tuple[dt.datetime | None, Periods]:
-    """The start as it was typed, or None; and the periods from then on, or from the one that today is in."""
+    """The start as it was typed, or None; and the periods from then on, or
+    from the one that today is in.
+    """
     clock = dt.UTC if zone is None else read_zone(zone)
     if start is not None:
         begins = read_start(start, clock)
         return begins, Periods.of(begins, per, zone)
-    today = account.now().astimezone(clock).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+    today = (
+        account.now().astimezone(clock).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+    )
     pace = Periods.of(today, per, zone)
-    return None, replace(pace, start=(today.replace(day=1) if pace.months else today).astimezone(dt.UTC))
+    return None, replace(
+        pace, start=(today.replace(day=1) if pace.months else today).astimezone(dt.UTC)
+    )
 
 
 def allocate(
@@ -298,7 +335,9 @@ def allocate(
 ) -> Allowance:
     """An allowance of a budget; see `Budget.allocate`."""
     if not is_text(name):
-        raise InvalidArgument("allocate: name= is a text that is not empty, such as name='nightly'.")
+        raise InvalidArgument(
+            "allocate: name= is a text that is not empty, such as name='nightly'."
+        )
     assert isinstance(name, str)
     typed_none = all(value is None for value in (nights, periods, start, zone, *price.values()))
     known = _opened(budget, f"allowance {name}") if typed_none else None
@@ -311,9 +350,15 @@ def allocate(
     begins, pace = _begun(per, start, zone)
     pace.begins(number)  # the end of the last night is a time
     cost, accountant, limit = planned(budget.terms, number, capped=bool(budget.caps), **price)
-    typed = {argument: written_number(amount, argument) for argument, amount in price.items() if amount is not None}
+    typed = {
+        argument: written_number(amount, argument)
+        for argument, amount in price.items()
+        if amount is not None
+    }
     place = {} if zone is None else {"zone": zone}
-    plan = {"allowance": {"per": str(per), "nights": number, "carry": carries, "price": typed, **place}}
+    plan = {
+        "allowance": {"per": str(per), "nights": number, "carry": carries, "price": typed, **place}
+    }
     settings = {
         "per": str(per),
         "nights": number,
@@ -323,14 +368,18 @@ def allocate(
         "limit": texts_of(limit),
         **place,
     }
-    length = "no nights" if number == 1 and carries else f"{number} {'periods' if pace.months else 'nights'}"
+    length = (
+        "no nights"
+        if number == 1 and carries
+        else f"{number} {'periods' if pace.months else 'nights'}"
+    )
     words = f"allowance {name!r}: {length}"
     opening = budget.open(cost, None, words, name=f"allowance {name}", plan=plan, opens=settings)
     allowance = Allowance(budget, opening)
     began = allowance.pace.periods.start
     if begins is not None and began != begins:
         raise InvalidArgument(
-            f"allocate: {name!r} was made before, with the start {began:%Y-%m-%d %H:%M} UTC. Leave start= out, or "
-            "give another name."
+            f"allocate: {name!r} was made before, with the start {began:%Y-%m-%d %H:%M} UTC. Leave "
+            "start= out, or give another name."
         )
     return allowance

@@ -1,7 +1,8 @@
-"""Backups of a ledger, its move to another place, and copies that are adopted when the latest one is lost.
+"""Backups of a ledger, its move to another place, and copies that are
+adopted when the latest one is lost.
 
-Entries are only added. So all entries up to the number that a budget's row names are a state of the ledger that once
-was, and they are read without a lock, while others go on charging.
+Entries are only added. So all entries up to the number that a budget's row names are a state of the
+ledger that once was, and they are read without a lock, while others go on charging.
 """
 
 from __future__ import annotations
@@ -19,7 +20,16 @@ from dpframe.budget.accountants import accountant_named
 from dpframe.budget.allowance import AllowanceRecord, Pace
 from dpframe.budget.entries import Entry, loss_of, price_of, texts_of
 from dpframe.budget.ledger.book import HASH, Known, LedgerPage, check_known, entry_of, known_of
-from dpframe.budget.ledger.schema import BUDGETS, DATA, ENTRIES, FORMAT, LEDGER, MOVED, RESULTS, UNWATCHED
+from dpframe.budget.ledger.schema import (
+    BUDGETS,
+    DATA,
+    ENTRIES,
+    FORMAT,
+    LEDGER,
+    MOVED,
+    RESULTS,
+    UNWATCHED,
+)
 from dpframe.budget.ledger.store import Store, set_aside
 from dpframe.budget.ledger.verify import verified
 from dpframe.budget.ledger.witness import State, Witness, check_forward
@@ -38,7 +48,9 @@ SKEW = dt.timedelta(minutes=10)  # how far this machine's clock may be behind th
 
 
 def backup(source: Store, target: Store, witness: Witness | None) -> dict[str, int]:
-    """Copy a ledger, set aside, to a place where there is none. Output: the number of entries, by budget."""
+    """Copy a ledger, set aside, to a place where there is none.
+    Output: the number of entries, by budget.
+    """
     known = known_of(source, witness)
     with source.transaction() as connection:
         source.check_charged_here(connection)
@@ -48,7 +60,8 @@ def backup(source: Store, target: Store, witness: Witness | None) -> dict[str, i
 
 
 def checked(store: Store) -> dict[str, int]:
-    """Verify a ledger without its witness, also if it is set aside. Output: the number of entries, by budget.
+    """Verify a ledger without its witness, also if it is set aside.
+    Output: the number of entries, by budget.
 
     Errors: LedgerDamaged, which lists every problem
     """
@@ -60,11 +73,13 @@ def checked(store: Store) -> dict[str, int]:
 def migrate(source: Store, target: Store, witness: Witness | None) -> dict[str, int]:
     """Move a ledger. Output: the number of entries, by budget.
 
-    Most is copied while others charge. Then they wait: the last entries are copied, the copy is verified, and the old
-    ledger is set aside, with an entry in each budget that says where it went. Only then the new one is opened to
-    charges. If the move is stopped before that, nobody can charge both; the same call goes on where it stopped.
+    Most is copied while others charge. Then they wait: the last entries are copied, the copy is
+    verified, and the old ledger is set aside, with an entry in each budget that says where it went.
+    Only then the new one is opened to charges. If the move is stopped before that, nobody can
+    charge both; the same call goes on where it stopped.
 
-    Errors: LedgerUnavailable if the target is anything but the beginning of this move; LedgerDamaged
+    Errors: LedgerUnavailable if the target is anything but the beginning of this move;
+            LedgerDamaged
     """
     if source.place == target.place or not _is_free(target):
         raise _another(target)
@@ -75,7 +90,10 @@ def migrate(source: Store, target: Store, witness: Witness | None) -> dict[str, 
         if is_moved := source.lock(old) < 0:
             _check_moved(old, source, target)
         elif witness is not None and _missing(old, source, witness) != {}:
-            raise LedgerDamaged(f"The ledger {source.place} is an older copy than its witness knows. It is not moved.")
+            raise LedgerDamaged(
+                f"The ledger {source.place} is an older copy than its witness knows. It is not "
+                "moved."
+            )
         with target.transaction(write=True) as new:
             if target.lock(new) > 0 or target.id != source.id:
                 raise _another(target)
@@ -85,14 +103,18 @@ def migrate(source: Store, target: Store, witness: Witness | None) -> dict[str, 
         numbers = checked(target)
         if not is_moved:
             for name in numbers:
-                LedgerPage(old, name, SKEW).append("moved", {"to": target.place, "by": user_name()}, account.now())
+                LedgerPage(old, name, SKEW).append(
+                    "moved", {"to": target.place, "by": user_name()}, account.now()
+                )
             old.execute(LEDGER.update().values(format=-FORMAT))
     with target.transaction(write=True) as new:
         new.execute(LEDGER.update().values(format=FORMAT))
     return numbers
 
 
-def restore(source: Store, target: Store, witness: Witness | None, lost: Lost, by: str, why: str) -> dict[str, Loss]:
+def restore(
+    source: Store, target: Store, witness: Witness | None, lost: Lost, by: str, why: str
+) -> dict[str, Loss]:
     """Put a backup where there is no ledger, and adopt it; see `adopt`."""
     checked(source)
     with source.transaction() as connection:
@@ -106,35 +128,43 @@ def restore(source: Store, target: Store, witness: Witness | None, lost: Lost, b
 def adopt(store: Store, witness: Witness | None, lost: Lost, by: str, why: str) -> dict[str, Loss]:
     """Go on from a copy, and count what was spent after it was made; each budget records it.
 
-    Input:  witness: that of the ledger, or a new one; lost: what the releases that are missing cost, for each budget by
-            its name, ε, (ε, δ), ρ, (ρ, δ) or (ε, δ, ρ); "all": the budget is spent; "none"; None only where the witness
-            shows that no entry is missing; by: who adopts it; why
+    Input:  witness: that of the ledger, or a new one; lost: what the releases that are missing
+            cost, for each budget by its name, ε, (ε, δ), ρ, (ρ, δ) or (ε, δ, ρ); "all": the budget
+            is spent; "none"; None only where the witness shows that no entry is missing; by: who
+            adopts it; why
     Output: what was counted for each budget of which entries may be missing
-    Bound:  with L at least the sum of the prices of the releases that are missing, also of those from allowances and
-            series, all releases together lose at most what this ledger says: the missing ones compose with all others
-            to their loss and L. "all" counts twice the limit, so no sum of any accountant is within the limit again,
-            and neither releases nor allowances, series or parts are paid
-            A budget that was made after the copy is not in it, and only a witness knows its name. So where there was
-            none, later a new budget is only made with create=True
-            Two prices are no part of L. A night of a series has none: the series was paid for once, with one
-            measurement of each period, and nobody knows which were measured after the copy. So each series of a budget
-            whose entries may be missing is marked as lost. A period that it does not have is then measured for the
-            price of one that is measured again, and never for nothing. With those prices the new measurements compose
-            with the whole series, of which the lost ones are a part. And where an allowance of a budget in ε adds up
-            ρ, prices in ρ are no ε. What may be spent of it now is counted as spent, so all that was lost of it and all
-            that is spent of it later add up to what was paid for it
-            Failures that nobody has acknowledged in the copy go on counting: an adoption acknowledges none. Whether a
-            missing release failed is not known. Charges were refused after as many failures as they are now, and
-            whoever adopts is named with a reason, as who acknowledges is. So between two entries that name somebody no
-            more releases fail than without a loss, and the numbers of failures are those of the entries that are left
-            A ledger that was moved goes on in the new place. Without a witness, which then opens one of the two alone,
-            something is counted as lost for each of its budgets
-    Errors: LedgerDamaged for a copy that does not add up, or if entries are missing and lost says nothing of them
+    Bound:  with L at least the sum of the prices of the releases that are missing, also of those
+            from allowances and series, all releases together lose at most what this ledger says:
+            the missing ones compose with all others to their loss and L. "all" counts twice the
+            limit, so no sum of any accountant is within the limit again, and neither releases nor
+            allowances, series or parts are paid A budget that was made after the copy is not in it,
+            and only a witness knows its name. So where there was none, later a new budget is only
+            made with create=True Two prices are no part of L. A night of a series has none: the
+            series was paid for once, with one measurement of each period, and nobody knows which
+            were measured after the copy. So each series of a budget whose entries may be missing is
+            marked as lost. A period that it does not have is then measured for the price of one
+            that is measured again, and never for nothing. With those prices the new measurements
+            compose with the whole series, of which the lost ones are a part. And where an allowance
+            of a budget in ε adds up ρ, prices in ρ are no ε. What may be spent of it now is counted
+            as spent, so all that was lost of it and all that is spent of it later add up to what
+            was paid for it Failures that nobody has acknowledged in the copy go on counting: an
+            adoption acknowledges none. Whether a missing release failed is not known. Charges were
+            refused after as many failures as they are now, and whoever adopts is named with a
+            reason, as who acknowledges is. So between two entries that name somebody no more
+            releases fail than without a loss, and the numbers of failures are those of the entries
+            that are left A ledger that was moved goes on in the new place. Without a witness, which
+            then opens one of the two alone, something is counted as lost for each of its budgets
+    Errors: LedgerDamaged for a copy that does not add up, or if entries are missing and lost says
+            nothing of them
     """
     if not is_text(by) or not is_text(why):
-        raise InvalidArgument("by= and why= say who adopts the copy, and why: by='Ada', why='the disk broke'.")
+        raise InvalidArgument(
+            "by= and why= say who adopts the copy, and why: by='Ada', why='the disk broke'."
+        )
     if not checked(store):
-        raise LedgerUnavailable(f"The ledger {store.place} has no budget, so there is nothing to go on from.")
+        raise LedgerUnavailable(
+            f"The ledger {store.place} has no budget, so there is nothing to go on from."
+        )
     with store.transaction(write=True) as connection:
         earlier = abs(store.lock(connection))
         missing = _missing(connection, store, witness)
@@ -158,13 +188,18 @@ def adopt(store: Store, witness: Witness | None, lost: Lost, by: str, why: str) 
     return counted
 
 
-def _count(connection: sa.Connection, name: str, loss: Loss, words: str, *, watched: bool, repeats: bool) -> None:
+def _count(
+    connection: sa.Connection, name: str, loss: Loss, words: str, *, watched: bool, repeats: bool
+) -> None:
     """Charge what was lost, whatever the limit and the caps say.
 
-    Input:  watched: whether a witness knew what it was; repeats: whether what was released then may be released again
+    Input:  watched: whether a witness knew what it was; repeats: whether what was released then may
+            be released again
     """
     page = LedgerPage(connection, name, SKEW)
-    row = connection.execute(sa.select(BUDGETS.c.accountant, BUDGETS.c.allowed).where(BUDGETS.c.name == name)).one()
+    row = connection.execute(
+        sa.select(BUDGETS.c.accountant, BUDGETS.c.allowed).where(BUDGETS.c.name == name)
+    ).one()
     accountant, limit = accountant_named(row.accountant), loss_of(json.loads(row.allowed))
     counted = accountant.charged(page.spent, loss, limit)
     more = {} if watched else UNWATCHED
@@ -181,9 +216,13 @@ def _count(connection: sa.Connection, name: str, loss: Loss, words: str, *, watc
 
 
 def _charge_lost(page: LedgerPage, words: str, line: Fields, counted: Loss, **more: Any) -> None:
-    """Add a charge and the mark that its answer is lost. Input: line, more: what the two entries say besides."""
+    """Add a charge and the mark that its answer is lost.
+    Input: line, more: what the two entries say besides.
+    """
     events = (account.UNKNOWN_EVENT,)
-    body = body_of(counted, page.subject or "", f"lost with a later copy, {words}", None, None, events)
+    body = body_of(
+        counted, page.subject or "", f"lost with a later copy, {words}", None, None, events
+    )
     page.spent = page.spent + counted
     entry = page.append("charge", {**body, **line, "adopted": True}, account.now())
     page.append("lost", {"about": entry.number, "by": words, **more}, account.now())
@@ -191,7 +230,9 @@ def _charge_lost(page: LedgerPage, words: str, line: Fields, counted: Loss, **mo
 
 def _openings(connection: sa.Connection, name: str) -> list[Entry]:
     """The charges that opened the series and the allowances of a budget."""
-    charges = sa.select(ENTRIES).where(ENTRIES.c.budget == name, ENTRIES.c.kind == "charge", ENTRIES.c.about.is_(None))
+    charges = sa.select(ENTRIES).where(
+        ENTRIES.c.budget == name, ENTRIES.c.kind == "charge", ENTRIES.c.about.is_(None)
+    )
     named = sa.or_(*(ENTRIES.c.name.startswith(kind) for kind in ("series ", "allowance ")))
     entries = map(entry_of, connection.execute(charges.where(named).order_by(ENTRIES.c.number)))
     return [entry for entry in entries if entry.opens is not None]
@@ -200,8 +241,12 @@ def _openings(connection: sa.Connection, name: str) -> list[Entry]:
 # What is missing
 
 
-def _missing(connection: sa.Connection, store: Store, witness: Witness | None) -> dict[str, str] | None:
-    """A sentence for each budget of which a copy lacks entries; None if no witness of the ledger knows."""
+def _missing(
+    connection: sa.Connection, store: Store, witness: Witness | None
+) -> dict[str, str] | None:
+    """A sentence for each budget of which a copy lacks entries;
+    None if no witness of the ledger knows.
+    """
     recorded = connection.execute(sa.select(LEDGER.c.id, LEDGER.c.witness)).one()
     states = None if witness is None else witness.states(recorded.id, recorded.witness)
     if states is None:
@@ -217,7 +262,9 @@ def _missing(connection: sa.Connection, store: Store, witness: Witness | None) -
         try:
             check_forward(name, last, (number, head), hash_at)
         except LedgerDamaged:
-            sentences[name] = f"the witness knows {last[0]} entries of {name!r}, and this copy has {number}"
+            sentences[name] = (
+                f"the witness knows {last[0]} entries of {name!r}, and this copy has {number}"
+            )
     return sentences
 
 
@@ -226,16 +273,23 @@ def _limits(connection: sa.Connection) -> dict[str, Loss]:
     return {row.name: loss_of(json.loads(row.allowed)) for row in rows}
 
 
-def _losses(connection: sa.Connection, missing: dict[str, str] | None, lost: Lost) -> dict[str, Loss]:
+def _losses(
+    connection: sa.Connection, missing: dict[str, str] | None, lost: Lost
+) -> dict[str, Loss]:
     """The loss that is counted as lost for each budget. Errors: LedgerDamaged, InvalidArgument."""
     limits, went = _limits(connection), _moved(connection)
     unsure = list(limits) if missing is None else [name for name in limits if name in missing]
     if lost is None and (missing or missing is None):
-        known = "no witness says whether this is the latest copy" if missing is None else "; ".join(missing.values())
+        known = (
+            "no witness says whether this is the latest copy"
+            if missing is None
+            else "; ".join(missing.values())
+        )
         raise LedgerDamaged(
-            f"{known[0].upper()}{known[1:]}. What was released since is not known here. Say what it cost: --lost "
-            "BUDGET=EPSILON for each budget, from the logs of the jobs; --lost all if nobody knows, and the budgets "
-            "are spent; --lost none if nothing was released. In Python it is lost={'visits': 0.5}, 'all' or 'none'."
+            f"{known[0].upper()}{known[1:]}. What was released since is not known here. Say what "
+            "it cost: --lost BUDGET=EPSILON for each budget, from the logs of the jobs; --lost "
+            "all if nobody knows, and the budgets are spent; --lost none if nothing was released. "
+            "In Python it is lost={'visits': 0.5}, 'all' or 'none'."
         )
     if isinstance(lost, Mapping):
         named = set(lost)
@@ -243,37 +297,52 @@ def _losses(connection: sa.Connection, missing: dict[str, str] | None, lost: Los
             words = ", ".join(map(repr, unsure or limits))
             raise InvalidArgument(f"lost= names each of {words}: {unknown[0]!r} does not fit.")
         counted = {
-            n: _read(n, lost[n], limits[n], both=_in_both(connection, n, limits[n])) for n in limits if n in lost
+            n: _read(n, lost[n], limits[n], both=_in_both(connection, n, limits[n]))
+            for n in limits
+            if n in lost
         }
     elif lost in (None, _ALL, _NONE):
-        counted = {name: _twice(limits[name]) if lost == _ALL else _nothing(limits[name]) for name in unsure}
+        counted = {
+            name: _twice(limits[name]) if lost == _ALL else _nothing(limits[name])
+            for name in unsure
+        }
     else:
-        raise InvalidArgument("lost= is 'all', 'none', or what each budget lost: lost={'visits': 0.5}.")
-    if went and missing is None and not all(loss.exact_epsilon or loss.exact_rho for loss in counted.values()):
+        raise InvalidArgument(
+            "lost= is 'all', 'none', or what each budget lost: lost={'visits': 0.5}."
+        )
+    if (
+        went
+        and missing is None
+        and not all(loss.exact_epsilon or loss.exact_rho for loss in counted.values())
+    ):
         raise LedgerDamaged(
-            f"This ledger was moved to {next(iter(went.values()))}, which goes on without it, so both would be "
-            "charged. Say what each budget has spent there and may still spend: --lost all, or its ε or ρ."
+            f"This ledger was moved to {next(iter(went.values()))}, which goes on without it, so "
+            "both would be charged. Say what each budget has spent there and may still spend: "
+            "--lost all, or its ε or ρ."
         )
     return {name: _nothing(limits[name]) for name in went} | counted
 
 
 def _read(name: str, typed: Any, limit: Loss, *, both: bool) -> Loss:
-    """A loss as it was typed: ε or ρ, alone or with a δ; or ε, δ and ρ. Errors: InvalidArgument, InvalidPrice.
+    """A loss as it was typed: ε or ρ, alone or with a δ; or ε, δ and ρ.
+    Errors: InvalidArgument, InvalidPrice.
 
-    Input:  name: of the budget; both: whether its releases have prices in ρ beside ε, which no number of ε tells
-    Bound:  all that has a price in ρ is together ρ-zero-concentrated, so it is (ε', δ')-private at an eighth of the
-            budget's δ, and adds that to what has a price in ε
+    Input:  name: of the budget; both: whether its releases have prices in ρ beside ε, which no
+            number of ε tells
+    Bound:  all that has a price in ρ is together ρ-zero-concentrated, so it is (ε', δ')-private at
+            an eighth of the budget's δ, and adds that to what has a price in ε
     """
     numbers = list(typed) if isinstance(typed, (tuple, list)) else [typed]
     if len(numbers) not in ((1, 2, 3) if limit.exact_rho is None and limit.exact_delta else (1, 2)):
         raise InvalidArgument(
-            "lost= has ε, (ε, δ), ρ or (ρ, δ) for each budget, lost={'visits': (0.5, 1e-7)}; or (ε, δ, ρ) for one in ε "
-            "and δ with prices in ρ."
+            "lost= has ε, (ε, δ), ρ or (ρ, δ) for each budget, lost={'visits': (0.5, 1e-7)}; or "
+            "(ε, δ, ρ) for one in ε and δ with prices in ρ."
         )
     if both and len(numbers) < 3:
         raise InvalidArgument(
-            f"lost=: releases from {name!r} have prices in ε and in ρ, and a ρ is no ε. Add up each of them, with 0 "
-            f"where there is none: lost={{{name!r}: (0.5, 1e-7, 0.01)}} is ε, δ and ρ."
+            f"lost=: releases from {name!r} have prices in ε and in ρ, and a ρ is no ε. Add up "
+            f"each of them, with 0 where there is none: lost={{{name!r}: (0.5, 1e-7, 0.01)}} is ε, "
+            "δ and ρ."
         )
     size, delta, rho = [*numbers, 0, 0, 0][:3]
     if limit.exact_rho is not None:
@@ -309,7 +378,9 @@ def _twice(limit: Loss) -> Loss:
 
 
 def _states(connection: sa.Connection) -> list[State]:
-    rows = connection.execute(sa.select(BUDGETS.c.name, BUDGETS.c.number, BUDGETS.c.head).order_by(BUDGETS.c.name))
+    rows = connection.execute(
+        sa.select(BUDGETS.c.name, BUDGETS.c.number, BUDGETS.c.head).order_by(BUDGETS.c.name)
+    )
     return [(row.name, row.number, row.head) for row in rows]
 
 
@@ -317,7 +388,9 @@ def _copy(source: Store, new: sa.Connection, known: Known = NOTHING) -> None:
     """Copy a ledger into empty tables, set aside. Each part is read in a transaction of its own."""
     with source.transaction() as old:
         check_known(old, known)
-        ledger, budgets = (_rows(old, sa.select(*_there(old, table))) for table in (LEDGER, BUDGETS))
+        ledger, budgets = (
+            _rows(old, sa.select(*_there(old, table))) for table in (LEDGER, BUDGETS)
+        )
     new.execute(LEDGER.insert(), [{**row, "format": -FORMAT} for row in ledger])
     for state in budgets:
         new.execute(BUDGETS.insert(), [state])
@@ -339,22 +412,30 @@ def _copy_rows(old: sa.Connection, new: sa.Connection) -> None:
 
 
 def _copy_part(old: sa.Connection, new: sa.Connection, state: Fields, place: int) -> int:
-    """Copy the next entries of a budget, with the tables of its results. Output: the number of the last one."""
+    """Copy the next entries of a budget, with the tables of its results.
+    Output: the number of the last one.
+    """
     until = min(place + AT_ONCE, int(state["number"]))
     here = (ENTRIES.c.budget == state["name"], ENTRIES.c.number > place, ENTRIES.c.number <= until)
     entries = _rows(old, sa.select(*_there(old, ENTRIES)).where(*here))
     if len(entries) != until - place:
-        raise LedgerDamaged(f"Entries of {state['name']!r} are missing, so the ledger is not copied.")
+        raise LedgerDamaged(
+            f"Entries of {state['name']!r} are missing, so the ledger is not copied."
+        )
     new.execute(ENTRIES.insert(), entries)
     results = sa.select(ENTRIES.c.about).where(*here, RESULTS)
-    tables = _rows(old, sa.select(DATA).where(DATA.c.budget == state["name"], DATA.c.number.in_(results)))
+    tables = _rows(
+        old, sa.select(DATA).where(DATA.c.budget == state["name"], DATA.c.number.in_(results))
+    )
     if tables:
         new.execute(DATA.insert(), tables)
     return until
 
 
 def _there(connection: sa.Connection, table: sa.Table) -> list[sa.Column[Any]]:
-    """The columns that a table has; a ledger of an earlier format lacks some, which are null in later ones."""
+    """The columns that a table has; a ledger of an earlier format lacks
+    some, which are null in later ones.
+    """
     names = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
     return [column for column in table.c if column.name in names]
 
@@ -368,20 +449,24 @@ def _rows(connection: sa.Connection, query: Any) -> list[FieldDict]:
 
 def _another(target: Store) -> LedgerUnavailable:
     return LedgerUnavailable(
-        f"There is a ledger in {target.place} already. If this one was moved there, open that one. Else choose another "
-        "place."
+        f"There is a ledger in {target.place} already. If this one was moved there, open that one. "
+        "Else choose another place."
     )
 
 
 def _is_free(target: Store) -> bool:
-    """Whether a place has no ledger that is charged or was moved, such as the one that is to move, by another name.
+    """Whether a place has no ledger that is charged or was moved, such as the one
+    that is to move, by another name.
 
-    This is asked before anything is locked: nobody waits for a lock that is held for this move itself.
+    This is asked before anything is locked: nobody waits for a lock that is held for this move
+    itself.
     """
     if not _is_there(target):
         return True
     with target.transaction() as connection:
-        return connection.execute(sa.select(LEDGER.c.format)).scalar_one() < 0 and not _moved(connection)
+        return connection.execute(sa.select(LEDGER.c.format)).scalar_one() < 0 and not _moved(
+            connection
+        )
 
 
 def _moved(connection: sa.Connection) -> dict[str, str]:
@@ -401,7 +486,9 @@ def _is_there(target: Store) -> bool:
 
 
 def _check_moved(old: sa.Connection, source: Store, target: Store) -> None:
-    """Check that a ledger that is set aside was being moved to this place. Errors: LedgerUnavailable."""
+    """Check that a ledger that is set aside was being moved to this place.
+    Errors: LedgerUnavailable.
+    """
     moved = sa.select(ENTRIES.c.body).where(MOVED).order_by(ENTRIES.c.at.desc()).limit(1)
     body = old.execute(moved).scalar()
     if body is None or json.loads(body)["to"] != target.place:
@@ -409,7 +496,11 @@ def _check_moved(old: sa.Connection, source: Store, target: Store) -> None:
 
 
 def _check_begun(old: sa.Connection, new: sa.Connection) -> None:
-    """Check that all that is in the new place is the beginning of the old ledger. Errors: LedgerUnavailable."""
+    """Check that all that is in the new place is the beginning of the old ledger.
+    Errors: LedgerUnavailable.
+    """
     for name, number, head in _states(new):
         if old.execute(HASH, {"b": name, "n": number}).scalar() != head:
-            raise LedgerUnavailable(f"What is in the new place is no beginning of {name!r}. Choose another place.")
+            raise LedgerUnavailable(
+                f"What is in the new place is no beginning of {name!r}. Choose another place."
+            )

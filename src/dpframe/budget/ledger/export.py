@@ -1,4 +1,6 @@
-"""Export of a ledger as text: JSON, lines of JSON, CSV, and the events of Google's dp-accounting."""
+"""Export of a ledger as text: JSON, lines of JSON, CSV, and the
+events of Google's dp-accounting.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +19,41 @@ from dpframe.safe_text import for_spreadsheets
 
 EVENTS = "dp_accounting.dp_event"
 SAID = ("paid_by", "by", "purpose", "host", "process")
-COLUMNS = ("budget", "number", "when", "name", "query", "epsilon", "delta", "rho", "status", "subject", "hash", *SAID)
+COLUMNS = (
+    "budget",
+    "number",
+    "when",
+    "name",
+    "query",
+    "epsilon",
+    "delta",
+    "rho",
+    "status",
+    "subject",
+    "hash",
+    *SAID,
+)
 
 
 def exported(books: Mapping[str, tuple[Budget, Sequence[Entry]]], form: str) -> str:
     """Budgets with their entries as text.
 
-    Input:  books: by name, the budget and its entries; form: "json", "jsonl", "csv" or "dp_accounting"
+    Input:  books: by name, the budget and its entries; form: "json", "jsonl", "csv" or
+            "dp_accounting"
     Errors: InvalidArgument for another form
     """
     match form:
         case "jsonl":
-            lines = [{"budget": name, **line} for name, book in books.items() for line in _lines(*book)]
+            lines = [
+                {"budget": name, **line} for name, book in books.items() for line in _lines(*book)
+            ]
             return "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
         case "json":
-            return json.dumps({name: _as_json(*book) for name, book in books.items()}, indent=2, ensure_ascii=False)
+            return json.dumps(
+                {name: _as_json(*book) for name, book in books.items()},
+                indent=2,
+                ensure_ascii=False,
+            )
         case "csv":
             return _as_csv(books)
         case "dp_accounting":
@@ -41,14 +63,18 @@ def exported(books: Mapping[str, tuple[Budget, Sequence[Entry]]], form: str) -> 
 
 
 def read_since(typed: object) -> dt.datetime | None:
-    """A time in UTC, which it is in where it has no zone; None for none. Errors: InvalidArgument."""
+    """A time in UTC, which it is in where it has no zone; None for none.
+    Errors: InvalidArgument.
+    """
     if typed is None:
         return None
     with suppress(ValueError, OverflowError):
         time = dt.datetime.fromisoformat(typed) if isinstance(typed, str) else typed
         if isinstance(time, dt.datetime):
             return time.replace(tzinfo=time.tzinfo or dt.UTC).astimezone(dt.UTC)
-    raise InvalidArgument("export: since= is a time, in UTC where it has no zone: since='2026-01-31 06:00'.")
+    raise InvalidArgument(
+        "export: since= is a time, in UTC where it has no zone: since='2026-01-31 06:00'."
+    )
 
 
 def _charges(entries: Sequence[Entry]) -> list[Entry]:
@@ -92,12 +118,19 @@ def _as_csv(books: Mapping[str, tuple[Budget, Sequence[Entry]]]) -> str:
         numbers = {entry.number: entry for entry in _charges(entries)}
         for charge in budget._lines(entries):
             entry = numbers[charge.number]
-            cells = (charge.epsilon, charge.delta, "" if charge.rho is None else charge.rho, charge.status)
+            cells = (
+                charge.epsilon,
+                charge.delta,
+                "" if charge.rho is None else charge.rho,
+                charge.status,
+            )
             texts = (for_spreadsheets(charge.name or ""), for_spreadsheets(charge.query))
             row = (for_spreadsheets(name), charge.number, charge.when.isoformat(), *texts, *cells)
             said = (getattr(charge, name) for name in SAID)
             last = ("" if text is None else for_spreadsheets(str(text)) for text in said)
-            writer.writerow((*row, for_spreadsheets(entry.body.get("subject", "")), entry.hash, *last))
+            writer.writerow(
+                (*row, for_spreadsheets(entry.body.get("subject", "")), entry.hash, *last)
+            )
     return text.getvalue()
 
 
@@ -105,7 +138,9 @@ def _composed(budget: Budget, entries: Sequence[Entry]) -> FieldDict:
     """Charges as one composed event, in the fields of dp-accounting's own named tuples."""
     with readable(budget.name):
         events = [event for charge in _charges(entries) for event in charge.body["events"]]
-        return _event("ComposedDpEvent", {"events": [_event(e["class_name"], e["fields"]) for e in events]})
+        return _event(
+            "ComposedDpEvent", {"events": [_event(e["class_name"], e["fields"]) for e in events]}
+        )
 
 
 def _event(class_name: str, fields: Fields) -> FieldDict:

@@ -57,19 +57,21 @@ LOG = logging.getLogger("dpframe")
 class Ledger(Hints):
     """Budgets that survive restarts, crashes and other processes.
 
-    Input:  where: the path of a file, which is made if it is missing, or a URL "postgresql+psycopg://..." for several
-            machines (needs psycopg); witness: a file outside the ledger's folder that records the last entry
-            of each budget, so that a restored older copy or a new ledger in its place is noticed. From then on the
-            ledger is opened with it alone; new_witness: give a ledger whose witness is lost a new one, once; create:
-            whether to make a ledger where there is none. A job takes False: in another folder, or with another
-            search_path of PostgreSQL, it is refused and makes no new, full budget; timeout: how long to wait for other
-            processes that are charging (seconds); clock_skew: how far this machine's clock may be behind the last entry
-    Errors: LedgerUnavailable for a file that is missing, read-only, full or on a network drive; LedgerDamaged for a
-            file that was replaced, is an older copy or was not copied as a whole, and for a witness that is not the
-            ledger's own; InvalidArgument
+    Input:  where: the path of a file, which is made if it is missing, or a URL
+            "postgresql+psycopg://..." for several machines (needs psycopg); witness: a file outside
+            the ledger's folder that records the last entry of each budget, so that a restored older
+            copy or a new ledger in its place is noticed. From then on the ledger is opened with it
+            alone; new_witness: give a ledger whose witness is lost a new one, once; create: whether
+            to make a ledger where there is none. A job takes False: in another folder, or with
+            another search_path of PostgreSQL, it is refused and makes no new, full budget; timeout:
+            how long to wait for other processes that are charging (seconds); clock_skew: how far
+            this machine's clock may be behind the last entry
+    Errors: LedgerUnavailable for a file that is missing, read-only, full or on a network drive;
+            LedgerDamaged for a file that was replaced, is an older copy or was not copied as a
+            whole, and for a witness that is not the ledger's own; InvalidArgument
 
-    A charge is one locked, synced transaction. If the ledger cannot be read, written or trusted, nothing is released.
-    It may be used from several threads, and after a fork.
+    A charge is one locked, synced transaction. If the ledger cannot be read, written or trusted,
+    nothing is released. It may be used from several threads, and after a fork.
 
     >>> import tempfile, polars as pl
     >>> folder = tempfile.TemporaryDirectory()
@@ -81,7 +83,8 @@ class Ledger(Hints):
     Loss(epsilon=0.75, delta=0.0)
     >>> ledger.verify()
     {'visits-2026': 3}
-    >>> ledger.close(); folder.cleanup()
+    >>> ledger.close()
+    >>> folder.cleanup()
     """
 
     def __init__(
@@ -124,22 +127,32 @@ class Ledger(Hints):
         purpose: str | None = None,
         create: bool = False,
     ) -> Budget:
-        """Make a budget of this name, or open it again. To open it, the name is enough, and makes none.
+        """Make a budget of this name, or open it again.
+        To open it, the name is enough, and makes none.
 
-        Input:  name; epsilon and delta, or rho and delta, accountant, min_units and caps as in `dp.Budget`; spender:
-                who spends what is charged by this object, for a cap of each spender and for the history. Nothing proves
-                who it is; purpose: what for, in the history; create: make a new budget, also when its name is nearly
-                that of another one
-        Output: Budget. When it is made, the logger `dpframe` says so as a warning, with the place of the ledger
-        Warns:  DpFrameWarning when it is made with a limit that protects little; not when it is opened again
-        Errors: BudgetMismatch if it was made with another limit, accountant or caps, or if there is none of this name
-                and one of nearly this name; InvalidPrice, LedgerError
+        Input:  name; epsilon and delta, or rho and delta, accountant, min_units and caps as in
+                `dp.Budget`; spender: who spends what is charged by this object, for a cap of each
+                spender and for the history. Nothing proves who it is; purpose: what for, in the
+                history; create: make a new budget, also when its name is nearly that of another one
+        Output: Budget. When it is made, the logger `dpframe` says so as a warning, with the place
+                of the ledger
+        Warns:  DpFrameWarning when it is made with a limit that protects little; not when it is
+                opened again
+        Errors: BudgetMismatch if it was made with another limit, accountant or caps, or if there is
+                none of this name and one of nearly this name; InvalidPrice, LedgerError
         """
         if not is_text(name):
             raise InvalidArgument("A budget has a name: ledger.budget('visits-2026', epsilon=1.0).")
-        check_flags("create= is True or False: whether a name that is nearly another one is a new budget.", create)
-        typed = None if epsilon is None and rho is None else read_limit(epsilon, delta, rho, accountant)
-        capped = read_caps(caps, (typed[0] if typed is not None else accountant_named("basic")).terms)
+        check_flags(
+            "create= is True or False: whether a name that is nearly another one is a new budget.",
+            create,
+        )
+        typed = (
+            None if epsilon is None and rho is None else read_limit(epsilon, delta, rho, accountant)
+        )
+        capped = read_caps(
+            caps, (typed[0] if typed is not None else accountant_named("basic")).terms
+        )
         state, who = self._state(name), Payer.of(spender, purpose)
         if state is None:
             check_plain(name)
@@ -153,12 +166,21 @@ class Ledger(Hints):
             state = self._state(name)
         assert state is not None
         kind, limit, caps_now = state
-        if typed is not None and accountant is None and rho is None and accountant_named(kind).terms is not Terms.RHO:
-            typed = accountant_named(kind), typed[1]  # a budget keeps the account that it was made with
-        if typed is not None and (typed[0].name != kind or typed[1] not in (limit, as_read_now(limit))):
+        if (
+            typed is not None
+            and accountant is None
+            and rho is None
+            and accountant_named(kind).terms is not Terms.RHO
+        ):
+            # a budget keeps the account that it was made with
+            typed = accountant_named(kind), typed[1]
+        if typed is not None and (
+            typed[0].name != kind or typed[1] not in (limit, as_read_now(limit))
+        ):
             raise BudgetMismatch(
-                f"Budget {name!r} was made with {limit} and accountant {kind!r}, and is opened with {typed[1]} and "
-                f"{typed[0].name!r}. A limit cannot be changed: type ledger.budget({name!r}), or choose another name."
+                f"Budget {name!r} was made with {limit} and accountant {kind!r}, and is opened "
+                f"with {typed[1]} and {typed[0].name!r}. A limit cannot be changed: type "
+                f"ledger.budget({name!r}), or choose another name."
             )
         _check_caps(name, caps_now, read_caps(caps, accountant_named(kind).terms))
         again = (_reopened, (*self._opened, name))
@@ -168,33 +190,45 @@ class Ledger(Hints):
         return Budget.kept_in(book, accountant_named(kind), limit, who)
 
     def change_caps(self, budget: str, caps: Any, by: str, *, keep: bool = False) -> None:
-        """Change the caps of a budget, for all who charge it. The ledger records the new ones, when, and by whom.
+        """Change the caps of a budget, for all who charge it.
+        The ledger records the new ones, when, and by whom.
 
-        Input:  budget: its name; caps: all caps that hold from now on, `dp.Caps(...)` or a dict; by: who changes them;
-                keep: whether amounts that are not named, and the time zone, stay as they are
-        Bound:  the budget's limit stays, and so do the sums: what was spent today still counts today. Caps of a budget
-                that had none count periods from now on, and what each spender ever spent
-        Errors: InvalidArgument, InvalidPrice, LedgerError; UnsupportedOperation for another time zone
+        Input:  budget: its name; caps: all caps that hold from now on, `dp.Caps(...)` or a dict;
+                by: who changes them; keep: whether amounts that are not named, and the time zone,
+                stay as they are
+        Bound:  the budget's limit stays, and so do the sums: what was spent today still counts
+                today. Caps of a budget that had none count periods from now on, and what each
+                spender ever spent
+        Errors: InvalidArgument, InvalidPrice, LedgerError; UnsupportedOperation for another time
+                zone
         """
         if not is_text(by):
-            raise InvalidArgument("by= is the name of whoever changes the caps: ledger.change_caps(..., by='Ada').")
+            raise InvalidArgument(
+                "by= is the name of whoever changes the caps: ledger.change_caps(..., by='Ada')."
+            )
         changing = self.budget(budget)
         recorded = read_caps(caps, changing.terms)
         if recorded is None:
-            raise InvalidArgument("change_caps: give the caps that hold from now on: dp.Caps(day=1).")
+            raise InvalidArgument(
+                "change_caps: give the caps that hold from now on: dp.Caps(day=1)."
+            )
         with changing._book.write() as page:
             if page.role is not None:
-                raise UnsupportedOperation(f"change_caps: {page.role!r} may not make budgets, and so not change caps.")
+                raise UnsupportedOperation(
+                    f"change_caps: {page.role!r} may not make budgets, and so not change caps."
+                )
             at = account.now()
             now = replaced(page.caps, recorded) if keep else recorded
             page.caps = changed(page.caps, now, at)
             page.append("caps", {"caps": now, "by": by}, at)
 
     def _check_near(self, name: str, *, create: bool) -> None:
-        """Refuse a new name that may be that of a budget: it would be a second budget. Errors: BudgetMismatch.
+        """Refuse a new name that may be that of a budget: it would be a second budget.
+        Errors: BudgetMismatch.
 
-        It is nearly that of another one, or this ledger goes on from a copy and no witness knew which budgets there
-        were. The name itself is no other: another process may have made this budget meanwhile.
+        It is nearly that of another one, or this ledger goes on from a copy and no witness knew
+        which budgets there were. The name itself is no other: another process may have made this
+        budget meanwhile.
         """
         import sqlalchemy as sa
 
@@ -202,24 +236,26 @@ class Ledger(Hints):
 
         if not create:
             mark = sa.select(ENTRIES.c.number).where(
-                ENTRIES.c.kind == "lost", ENTRIES.c.body.contains(canonical(UNWATCHED)[1:-1], autoescape=True)
+                ENTRIES.c.kind == "lost",
+                ENTRIES.c.body.contains(canonical(UNWATCHED)[1:-1], autoescape=True),
             )
             with self._store.transaction() as connection:
                 unsure = connection.execute(mark.limit(1)).first() is not None
             if unsure and name not in self.budgets():
                 raise BudgetMismatch(
-                    f"This ledger goes on from an older copy, and no witness knew whether a budget {name!r} was made "
-                    "after it. If there was one about the same people, a second one doubles what they can lose. If "
-                    f"there was none, type ledger.budget({name!r}, ..., create=True)."
+                    "This ledger goes on from an older copy, and no witness knew whether a budget "
+                    f"{name!r} was made after it. If there was one about the same people, a second "
+                    "one doubles what they can lose. If there was none, type "
+                    f"ledger.budget({name!r}, ..., create=True)."
                 )
         names = self.budgets()
         near = [other for other in names if other != name and is_near(name, other)]
         if near and not create:
             raise BudgetMismatch(
-                f"There is no budget {name!r} in this ledger, and there is {near[0]!r}; its budgets are "
-                f"{', '.join(map(repr, names))}. A second budget about the same people doubles what they can lose. "
-                f"Type ledger.budget({near[0]!r}); or, to make another budget all the same, "
-                f"ledger.budget({name!r}, ..., create=True)."
+                f"There is no budget {name!r} in this ledger, and there is {near[0]!r}; its "
+                f"budgets are {', '.join(map(repr, names))}. A second budget about the same people "
+                f"doubles what they can lose. Type ledger.budget({near[0]!r}); or, to make another "
+                f"budget all the same, ledger.budget({name!r}, ..., create=True)."
             )
 
     def budgets(self) -> list[str]:
@@ -230,7 +266,9 @@ class Ledger(Hints):
             return list(connection.execute(NAMES).scalars())
 
     def _state(self, name: str) -> tuple[str, Loss, Any] | None:
-        """Accountant, limit and caps. Errors: LedgerDamaged for an older copy than this object has seen."""
+        """Accountant, limit and caps.
+        Errors: LedgerDamaged for an older copy than this object has seen.
+        """
         import sqlalchemy as sa
 
         from dpframe.budget.ledger.book import reading
@@ -246,7 +284,9 @@ class Ledger(Hints):
             caps = None if row.caps is None else json.loads(row.caps)["caps"]
         return row.accountant, limit, caps
 
-    def _make(self, name: str, kind: str, limit: dict[str, str | None], caps: FieldDict | None) -> None:
+    def _make(
+        self, name: str, kind: str, limit: dict[str, str | None], caps: FieldDict | None
+    ) -> None:
         """Write the first entry of a new budget, unless another process has done so already."""
         import sqlalchemy as sa
 
@@ -254,7 +294,12 @@ class Ledger(Hints):
         from dpframe.budget.ledger.schema import BUDGETS, ENTRIES
 
         at = account.now().isoformat(timespec="microseconds")
-        body = {"accountant": kind, "budget": name, "limit": limit, **({} if caps is None else {"caps": caps})}
+        body = {
+            "accountant": kind,
+            "budget": name,
+            "limit": limit,
+            **({} if caps is None else {"caps": caps}),
+        }
         first = sealed(GENESIS, 1, "open", at, body)
         nothing = texts_of(accountant_named(kind).total([]))
         row = {
@@ -271,24 +316,47 @@ class Ledger(Hints):
             self._store.check_charged_here(connection)
             self._store.check_steward(connection, f"ledger.budget({name!r}, ...)")
             check_known(connection, known)
-            if connection.execute(sa.select(BUDGETS.c.name).where(BUDGETS.c.name == name)).first() is not None:
+            if (
+                connection.execute(sa.select(BUDGETS.c.name).where(BUDGETS.c.name == name)).first()
+                is not None
+            ):
                 return
-            if connection.execute(sa.select(ENTRIES.c.number).where(ENTRIES.c.budget == name)).first() is not None:
+            if (
+                connection.execute(
+                    sa.select(ENTRIES.c.number).where(ENTRIES.c.budget == name)
+                ).first()
+                is not None
+            ):
                 raise LedgerDamaged(
-                    f"There are entries of a budget {name!r} and no row: it was removed. Without it nobody knows what "
-                    "was spent, so it is not made anew. Put the latest ledger back."
+                    f"There are entries of a budget {name!r} and no row: it was removed. Without "
+                    "it nobody knows what was spent, so it is not made anew. Put the latest "
+                    "ledger back."
                 )
             connection.execute(BUDGETS.insert().values(**row, number=1, head=first.hash, at=at))
-            line = {"budget": name, "number": 1, "kind": "open", "at": at, "body": canonical(first.body)}
+            line = {
+                "budget": name,
+                "number": 1,
+                "kind": "open",
+                "at": at,
+                "body": canonical(first.body),
+            }
             connection.execute(ENTRIES.insert().values(**line, hash=first.hash))
         if self._witness is not None:
             self._witness.advance(self._store.id, name, 1, first.hash)
         self._tell_made(name, loss_of(limit))
 
     def _tell_made(self, name: str, limit: Loss) -> None:
-        """Log a new budget. It is a warning, since a job that meant another place would spend a full budget again."""
+        """Log a new budget.
+        It is a warning, since a job that meant another place would spend a full budget again.
+        """
         place = self._store.placed()
-        said = {"what": "made", "budget": name, "limit": loss_json(limit), "ledger": place, "new": self._store.is_new}
+        said = {
+            "what": "made",
+            "budget": name,
+            "limit": loss_json(limit),
+            "ledger": place,
+            "new": self._store.is_new,
+        }
         level = logging.INFO if self.is_test else logging.WARNING
         words = "%s: a new budget of %s, in the ledger %s%s"
         new = ", which is new too" if self._store.is_new else ""
@@ -301,7 +369,8 @@ class Ledger(Hints):
         return self.budget(name)._book.entries()
 
     def verify(self) -> dict[str, int]:
-        """Verify every entry of every budget: the hash chain, the sums, the limits, the stored tables, the witness.
+        """Verify every entry of every budget: the hash chain, the sums, the limits,
+        the stored tables, the witness.
 
         Output: number of entries, by budget
         Errors: LedgerDamaged, which lists every problem
@@ -313,29 +382,38 @@ class Ledger(Hints):
         return verified(self._store, self._witness)
 
     def resolve(self, budget: str, release: str | int, by: str | None = None) -> Charge:
-        """Mark a pending release of a budget as lost, so that its name may be paid again; see `Budget.resolve`."""
+        """Mark a pending release of a budget as lost, so that its name may be
+        paid again; see `Budget.resolve`.
+        """
         return self.budget(budget).resolve(release, by)
 
     def export(self, form: str = "json", since: str | dt.datetime | None = None) -> str:
         """All budgets and their entries as text.
 
-        Input:  form: "json" (everything except the tables), "jsonl" (of that, a line for each entry), "csv" (a line for
-                each charge), or "dp_accounting" (JSON with the mechanisms of each budget as one composed event, in the
-                fields of dp-accounting's named tuples; the δ of keys that come from the data is not an event, and is in
-                the charges); since: only entries from this time on, in UTC where it has no zone
+        Input:  form: "json" (everything except the tables), "jsonl" (of that, a line for each
+                entry), "csv" (a line for each charge), or "dp_accounting" (JSON with the mechanisms
+                of each budget as one composed event, in the fields of dp-accounting's named tuples;
+                the δ of keys that come from the data is not an event, and is in the charges);
+                since: only entries from this time on, in UTC where it has no zone
         """
         first = read_since(since)
         books = {}
         for name in self.budgets():
             budget = self.budget(name)
             with readable(name):
-                entries = [entry for entry in budget.one_by_one(first) if first is None or entry.when >= first]
+                entries = [
+                    entry
+                    for entry in budget.one_by_one(first)
+                    if first is None or entry.when >= first
+                ]
             books[name] = budget, entries
         return exported(books, form)
 
     @property
     def is_test(self) -> bool:
-        """Whether it is a ledger for tests, which pays under fixed noise; see `dpframe.testing.ledger`."""
+        """Whether it is a ledger for tests, which pays under fixed noise; see
+        `dpframe.testing.ledger`.
+        """
         return self._store.is_test
 
     def mark_for_tests(self) -> None:
@@ -345,11 +423,13 @@ class Ledger(Hints):
     # Copies
 
     def backup(self, target: str | Path) -> dict[str, int]:
-        """Copy the ledger to a new file or an empty database, while jobs go on charging it, and verify the copy.
+        """Copy the ledger to a new file or an empty database, while jobs go on
+        charging it, and verify the copy.
 
         Input:  target: a path or a URL
         Output: number of entries in the copy, by budget
-        Errors: LedgerUnavailable if there is something in that place; LedgerDamaged for a ledger that does not add up
+        Errors: LedgerUnavailable if there is something in that place; LedgerDamaged for a ledger
+                that does not add up
 
         A backup is set aside: no budget of it is charged. `restore` goes on from it.
 
@@ -359,24 +439,35 @@ class Ledger(Hints):
         >>> budget = ledger.budget("visits", epsilon=1.0)
         >>> ledger.backup(f"{folder.name}/monday.sqlite")
         {'visits': 1}
-        >>> again = Ledger.restore(f"{folder.name}/monday.sqlite", f"{folder.name}/b.sqlite", lost={"visits": 0.25},
-        ...                        by="Ada", why="the disk broke")
+        >>> again = Ledger.restore(
+        ...     f"{folder.name}/monday.sqlite",
+        ...     f"{folder.name}/b.sqlite",
+        ...     lost={"visits": 0.25},
+        ...     by="Ada",
+        ...     why="the disk broke",
+        ... )
         >>> again.budget("visits").remaining
         Loss(epsilon=0.75, delta=0.0)
-        >>> ledger.close(); again.close(); folder.cleanup()
+        >>> ledger.close()
+        >>> again.close()
+        >>> folder.cleanup()
         """
         from dpframe.budget.ledger.copies import backup
 
         return backup(self._store, _store_of(target)[1], self._witness)
 
     @staticmethod
-    def migrate(source: str | Path, target: str | Path, *, witness: str | Path | None = None) -> dict[str, int]:
-        """Move a ledger to another place, such as from a file to PostgreSQL, while jobs go on charging it.
+    def migrate(
+        source: str | Path, target: str | Path, *, witness: str | Path | None = None
+    ) -> dict[str, int]:
+        """Move a ledger to another place, such as from a file to
+        PostgreSQL, while jobs go on charging it.
 
-        Input:  source and target: a path or a URL each; nothing is in the target; witness: that of the ledger
+        Input:  source and target: a path or a URL each; nothing is in the target; witness: that of
+                the ledger
         Output: number of entries, by budget
-        Bound:  one of the two is charged at any time. Jobs that have the old one open are refused, and say so. A move
-                that was stopped goes on when it is called again
+        Bound:  one of the two is charged at any time. Jobs that have the old one open are refused,
+                and say so. A move that was stopped goes on when it is called again
         Errors: LedgerUnavailable, LedgerDamaged
         """
         from dpframe.budget.ledger.copies import migrate
@@ -403,28 +494,41 @@ class Ledger(Hints):
     ) -> Ledger:
         """Put a backup in a place where there is no ledger, and go on from it.
 
-        Input:  backup: a path or a URL; target: the place of the ledger; by, why, lost, witness: as in `adopt`
+        Input:  backup: a path or a URL; target: the place of the ledger; by, why, lost, witness: as
+                in `adopt`
         Bound:  that of `adopt`
         Errors: LedgerUnavailable if there is something in that place; those of `adopt`
         """
         from dpframe.budget.ledger.copies import restore
 
         target, store = _store_of(target)
-        restore(_store_of(backup, create=False)[1], store, _witness_of(witness, target, store), lost, by, why)
+        restore(
+            _store_of(backup, create=False)[1],
+            store,
+            _witness_of(witness, target, store),
+            lost,
+            by,
+            why,
+        )
         return Ledger(target, witness=witness, create=False)
 
     @staticmethod
-    def adopt(where: str | Path, *, by: str, why: str, lost: Any = None, witness: str | Path | None = None) -> Ledger:
-        """Go on from a copy that is not the latest one, and count what is missing as lost. Each budget records it.
+    def adopt(
+        where: str | Path, *, by: str, why: str, lost: Any = None, witness: str | Path | None = None
+    ) -> Ledger:
+        """Go on from a copy that is not the latest one, and count what is missing as lost.
+        Each budget records it.
 
-        Input:  where: the copy, in the place where it is to stay; by: who adopts it; why: the reason; lost: what the
-                missing releases cost, for each budget by its name: ε, (ε, δ), ρ, (ρ, δ) or (ε, δ, ρ), the sums of their
-                prices, also of those from allowances; or "all", which spends the budgets; or "none". It may be left out
-                where the witness shows that no entry is missing; witness: that of the ledger, or a new one if it is
+        Input:  where: the copy, in the place where it is to stay; by: who adopts it; why: the
+                reason; lost: what the missing releases cost, for each budget by its name: ε, (ε,
+                δ), ρ, (ρ, δ) or (ε, δ, ρ), the sums of their prices, also of those from allowances;
+                or "all", which spends the budgets; or "none". It may be left out where the witness
+                shows that no entry is missing; witness: that of the ledger, or a new one if it is
                 lost
-        Bound:  the missing releases compose with all others to the limit, if lost is at least the sum of their prices.
-                Nights of a series have none, and a copy does not tell which it lacks. So where entries may be missing,
-                a night that the copy does not have is paid for: see `Series.add`
+        Bound:  the missing releases compose with all others to the limit, if lost is at least the
+                sum of their prices. Nights of a series have none, and a copy does not tell which it
+                lacks. So where entries may be missing, a night that the copy does not have is paid
+                for: see `Series.add`
         Errors: LedgerDamaged if the copy does not add up, or nobody says what was lost
         """
         from dpframe.budget.ledger.copies import adopt
@@ -434,7 +538,9 @@ class Ledger(Hints):
         return Ledger(where, witness=witness, create=False)
 
     def close(self) -> None:
-        """Close the connections of this process. The next call that needs a connection opens a new one."""
+        """Close the connections of this process.
+        The next call that needs a connection opens a new one.
+        """
         self._store.close()
 
     def __repr__(self) -> str:
@@ -442,29 +548,41 @@ class Ledger(Hints):
 
 
 def check_copy(where: str | Path) -> dict[str, int]:
-    """Verify a backup, or a ledger that was moved. Output: the number of entries, by budget. Errors: LedgerError."""
+    """Verify a backup, or a ledger that was moved. Output: the number of entries, by budget.
+    Errors: LedgerError.
+    """
     from dpframe.budget.ledger.copies import checked
 
     return checked(_store_of(where, create=False)[1])
 
 
-def _store_of(where: str | Path, timeout: float = 60.0, *, create: bool = True) -> tuple[str | Path, Store]:
-    """The place of a ledger as it stays, and its database. Errors: InvalidArgument, LedgerUnavailable."""
+def _store_of(
+    where: str | Path, timeout: float = 60.0, *, create: bool = True
+) -> tuple[str | Path, Store]:
+    """The place of a ledger as it stays, and its database.
+    Errors: InvalidArgument, LedgerUnavailable.
+    """
     from dpframe.budget.ledger.postgres import POSTGRES, PostgresStore
     from dpframe.budget.ledger.sqlite_file import SqliteStore
 
-    if isinstance(where, str) and ("://" in where or (where.startswith("postgres") and "@" in where)):
+    if isinstance(where, str) and (
+        "://" in where or (where.startswith("postgres") and "@" in where)
+    ):
         if where.startswith("postgresql") and "://" in where:
             return where, PostgresStore(where, timeout, create=create)
-        raise InvalidArgument(f"A ledger is a file, dp.Ledger('study.sqlite'), or PostgreSQL, {POSTGRES}.")
+        raise InvalidArgument(
+            f"A ledger is a file, dp.Ledger('study.sqlite'), or PostgreSQL, {POSTGRES}."
+        )
     path = _path_of(where, "ledger")
     return path, SqliteStore(path, timeout, create=create)
 
 
 def _path_of(typed: str | Path, what: str) -> Path:
-    """The absolute path of a file, so that a later change of the working directory does not change the file.
+    """The absolute path of a file, so that a later change of the working
+    directory does not change the file.
 
-    Errors: InvalidArgument for what no file can be named; LedgerUnavailable for a path that cannot be followed
+    Errors: InvalidArgument for what no file can be named; LedgerUnavailable for a path that cannot
+            be followed
     """
     path, problem = None, None
     try:
@@ -479,10 +597,13 @@ def _path_of(typed: str | Path, what: str) -> Path:
         problem = error.strerror
     if path is None:
         raise InvalidArgument(
-            f"The {what} is a file, and {typed!a} is no path of one: dp.Ledger('study.sqlite'). A path has no NUL."
+            f"The {what} is a file, and {typed!a} is no path of one: dp.Ledger('study.sqlite'). A "
+            "path has no NUL."
         )
     if problem is not None:
-        raise LedgerUnavailable(f"The {what} {str(path)!r} cannot be used: {problem}. Nothing is released.")
+        raise LedgerUnavailable(
+            f"The {what} {str(path)!r} cannot be used: {problem}. Nothing is released."
+        )
     return path
 
 
@@ -496,14 +617,21 @@ def _check_caps(name: str, now: Any, typed: FieldDict | None) -> None:
     """Refuse other caps than a budget has. Errors: BudgetMismatch."""
     if typed is not None and typed != now:
         raise BudgetMismatch(
-            f"Budget {name!r} has other caps than these. They are fixed when it is made, and nobody who opens it "
-            f"changes them: type ledger.budget({name!r}) without caps=. Whoever looks after the ledger changes "
-            f"them for all, and the ledger records it: ledger.change_caps({name!r}, caps, by='Ada')."
+            f"Budget {name!r} has other caps than these. They are fixed when it is made, and "
+            f"nobody who opens it changes them: type ledger.budget({name!r}) without caps=. "
+            "Whoever looks after the ledger changes them for all, and the ledger records it: "
+            f"ledger.change_caps({name!r}, caps, by='Ada')."
         )
 
 
 def _reopened(
-    where: Any, witness: Any, timeout: float, skew: dt.timedelta, name: str, spender: str | None, purpose: str | None
+    where: Any,
+    witness: Any,
+    timeout: float,
+    skew: dt.timedelta,
+    name: str,
+    spender: str | None,
+    purpose: str | None,
 ) -> Budget:
     """The budget of an unpickled object, in another process."""
     ledger = Ledger(where, witness=witness, create=False, timeout=timeout, clock_skew=skew)

@@ -16,7 +16,8 @@ SELECT coalesce(
     (SELECT s FROM unnest(current_schemas(false)) WITH ORDINALITY AS path (s, i)
      WHERE to_regclass(quote_ident(s) || '.dpframe_ledger') IS NOT NULL ORDER BY i LIMIT 1),
     current_schema())"""
-# A schema of the search path that this user may not use: the ledger may be there, and another one would be made.
+# A schema of the search path that this user may not use: the ledger may be there, and another one
+# would be made.
 HIDDEN = """
 SELECT n.nspname FROM pg_catalog.pg_namespace n
 WHERE n.nspname IN (SELECT btrim(s, ' "')
@@ -31,18 +32,33 @@ SELECT count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.o
 WHERE n.nspname = %s AND c.relname = ANY(%s) AND c.relkind = 'r' AND c.relpersistence = 'p'"""
 
 
-# The user of the session, if it may not make budgets. Another one may charge in the name of others too.
-SPENDER = "SELECT session_user WHERE NOT has_table_privilege(session_user, 'dpframe_budgets', 'INSERT')"
+# The user of the session, if it may not make budgets. Another one may charge in the name of others
+# too.
+SPENDER = (
+    "SELECT session_user WHERE NOT has_table_privilege(session_user, 'dpframe_budgets', 'INSERT')"
+)
 
 POSTGRES = "dp.Ledger('postgresql+psycopg://user@host/database')"
 # The parameters of a URL that are shown; any other may be a password.
 SHOWN = frozenset(
-    {"host", "port", "dbname", "user", "service", "options", "sslmode", "target_session_attrs", "application_name"}
+    {
+        "host",
+        "port",
+        "dbname",
+        "user",
+        "service",
+        "options",
+        "sslmode",
+        "target_session_attrs",
+        "application_name",
+    }
 )
 
 
 class PostgresStore(Store):
-    """A PostgreSQL database, for several machines. The row of a budget is locked during a charge."""
+    """A PostgreSQL database, for several machines.
+    The row of a budget is locked during a charge.
+    """
 
     def __init__(self, url: str, timeout: float, *, create: bool) -> None:
         try:
@@ -51,9 +67,14 @@ class PostgresStore(Store):
         except (sa.exc.ArgumentError, ValueError):  # whose words may hold a part of the password
             parsed = None
         if parsed is None:
-            raise InvalidArgument(f"This is no URL of a database. Type {POSTGRES}; %40 stands for @ in a password.")
+            raise InvalidArgument(
+                f"This is no URL of a database. Type {POSTGRES}; %40 stands for @ in a password."
+            )
         query = {key: value if key in SHOWN else "hidden" for key, value in parsed.query.items()}
-        hidden = [parsed.password, *(text for key in set(query) - SHOWN for text in parsed.normalized_query[key])]
+        hidden = [
+            parsed.password,
+            *(text for key in set(query) - SHOWN for text in parsed.normalized_query[key]),
+        ]
         self._url, self._secrets = parsed, [text for text in hidden if text]
         self.place = repr(parsed.set(query=query).render_as_string(hide_password=True))
         self._schema: str | None = None
@@ -64,12 +85,17 @@ class PostgresStore(Store):
         return f"{self.place}, schema {self._schema!r}"
 
     def _shown(self, problem: str) -> str:
-        return "its URL or password is refused" if any(text in problem for text in self._secrets) else problem
+        return (
+            "its URL or password is refused"
+            if any(text in problem for text in self._secrets)
+            else problem
+        )
 
     def _connecting(self) -> sa.Engine:
         if importlib.util.find_spec(self._url.get_driver_name()) is None:
             raise UnsupportedOperation(
-                f"A ledger in PostgreSQL needs its driver: pip install 'psycopg[binary]', and {POSTGRES}."
+                "A ledger in PostgreSQL needs its driver: pip install 'psycopg[binary]', and "
+                f"{POSTGRES}."
             )
         return sa.create_engine(
             self._url,
@@ -80,11 +106,12 @@ class PostgresStore(Store):
         )
 
     def _check(self, connection: sa.Connection) -> None:
-        """Set, for this transaction, the settings that a role, a database or a pooler may have changed.
+        """Set, for this transaction, the settings that a role, a
+        database or a pooler may have changed.
 
-        A commit waits for the disk. Only this ledger's schema is searched, before temporary tables. If a policy would
-        hide rows, the statement fails. Each statement sees all earlier commits, so a process that waited for the lock
-        reads the latest charge.
+        A commit waits for the disk. Only this ledger's schema is searched, before temporary tables.
+        If a policy would hide rows, the statement fails. Each statement sees all earlier commits,
+        so a process that waited for the lock reads the latest charge.
         """
         if self._schema is None:
             self._schema = connection.exec_driver_sql(SCHEMA).scalar()
@@ -92,29 +119,35 @@ class PostgresStore(Store):
             if hidden is not None:
                 self._schema = None
                 raise LedgerUnavailable(
-                    f"The user of the ledger {self.place} may not use the schema {hidden!r} of its search_path: "
-                    "permission denied. Nothing is released."
+                    f"The user of the ledger {self.place} may not use the schema {hidden!r} of its "
+                    "search_path: permission denied. Nothing is released."
                 )
             if self._schema is None:
-                raise LedgerUnavailable(f"The ledger {self.place} has no schema. Set the search_path of its role.")
-        level = connection.exec_driver_sql(SETTLED, (str(int(self.timeout * 1000)), self._schema)).scalar()
+                raise LedgerUnavailable(
+                    f"The ledger {self.place} has no schema. Set the search_path of its role."
+                )
+        level = connection.exec_driver_sql(
+            SETTLED, (str(int(self.timeout * 1000)), self._schema)
+        ).scalar()
         if level != "read committed":
             raise LedgerUnavailable(
-                f"The ledger {self.place} is read at the isolation level {level!r}; it needs 'read committed'. Nothing "
-                "is released."
+                f"The ledger {self.place} is read at the isolation level {level!r}; it needs 'read "
+                "committed'. Nothing is released."
             )
 
     def _check_tables(self, connection: sa.Connection) -> None:
-        ordinary = connection.exec_driver_sql(TABLES, (self._schema, list(METADATA.tables))).scalar()
+        ordinary = connection.exec_driver_sql(
+            TABLES, (self._schema, list(METADATA.tables))
+        ).scalar()
         if ordinary != len(METADATA.tables):
             raise LedgerDamaged(
-                f"The tables of the ledger {self.place} are not ordinary, logged tables of the schema "
-                f"{self._schema!r}, so charges could be lost. Nothing is released."
+                f"The tables of the ledger {self.place} are not ordinary, logged tables of the "
+                f"schema {self._schema!r}, so charges could be lost. Nothing is released."
             )
         if connection.exec_driver_sql("SHOW fsync").scalar() != "on":
             raise LedgerUnavailable(
-                f"The server of the ledger {self.place} runs with fsync = off, so a crash could lose charges. Nothing "
-                "is released. Set fsync = on."
+                f"The server of the ledger {self.place} runs with fsync = off, so a crash could "
+                "lose charges. Nothing is released. Set fsync = on."
             )
 
     def role(self, connection: sa.Connection) -> str | None:

@@ -6,19 +6,23 @@ from typing import Any
 
 import sqlalchemy as sa
 
-# The version of these tables and of the numbers in them. A ledger of a later format is refused, and of an earlier one
-# than EARLIEST. 4: SQLite without a write-ahead log, the id of the witness, the time of the last entry. 5: caps and
-# spenders. A negative format is that of a ledger that is set aside, a backup or one that was moved: nothing is charged
-# to it, and versions of dpframe that do not know this refuse it too.
+# The version of these tables and of the numbers in them. A ledger of a later format is refused, and
+# of an earlier one than EARLIEST. 4: SQLite without a write-ahead log, the id of the witness, the
+# time of the last entry. 5: caps and spenders. A negative format is that of a ledger that is set
+# aside, a backup or one that was moved: nothing is charged to it, and versions of dpframe that do
+# not know this refuse it too.
 FORMAT, EARLIEST = 5, 3
 
-# In an entry of a copy that was adopted without a witness: budgets that were made after it are not known here.
+# In an entry of a copy that was adopted without a witness: budgets that were made after it are not
+# known here.
 UNWATCHED = {"unwatched": True}
 
 METADATA = sa.MetaData()
 
 
-def _needed(name: str, kind: type[sa.types.TypeEngine[Any]] = sa.Text, **more: str) -> sa.Column[Any]:
+def _needed(
+    name: str, kind: type[sa.types.TypeEngine[Any]] = sa.Text, **more: str
+) -> sa.Column[Any]:
     """A column that every row has a value in."""
     return sa.Column(name, kind, nullable=False, **more)  # type: ignore[arg-type]
 
@@ -33,7 +37,8 @@ LEDGER = sa.Table(
     sa.Column("witness", sa.Text),  # the id of its witness
 )
 
-# The current state of each budget. It follows from the budget's entries; its row is locked while an entry is added.
+# The current state of each budget. It follows from the budget's entries; its row is locked while an
+# entry is added.
 BUDGETS = sa.Table(
     "dpframe_budgets",
     METADATA,

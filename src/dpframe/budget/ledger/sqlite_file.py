@@ -1,6 +1,7 @@
 """A ledger in a SQLite file: the file alone holds every charge that was granted.
 
-A ledger's file must be on a disk of this machine, since locks and shared memory fail on network drives.
+A ledger's file must be on a disk of this machine, since locks and shared memory fail on network
+drives.
 """
 
 from __future__ import annotations
@@ -25,9 +26,44 @@ from dpframe.budget.ledger.witness import Witness
 from dpframe.errors import LedgerDamaged, LedgerUnavailable
 
 REMOTE = frozenset(
-    {"9p", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "fuse.sshfs", "fuse.rclone", "fuse.s3fs", "fuse.glusterfs"}
-    | {"fuse.ceph", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "ocfs2", "orangefs", "panfs"}
-    | {"prl_fs", "pvfs2", "smb2", "smb3", "smbfs", "sshfs", "vboxsf", "webdav", "fuse.gcsfuse", "fuse.blobfuse"}
+    {
+        "9p",
+        "afs",
+        "beegfs",
+        "ceph",
+        "cifs",
+        "coda",
+        "davfs",
+        "fuse.sshfs",
+        "fuse.rclone",
+        "fuse.s3fs",
+        "fuse.glusterfs",
+    }
+    | {
+        "fuse.ceph",
+        "gfs2",
+        "glusterfs",
+        "gpfs",
+        "lustre",
+        "ncpfs",
+        "nfs",
+        "nfs4",
+        "ocfs2",
+        "orangefs",
+        "panfs",
+    }
+    | {
+        "prl_fs",
+        "pvfs2",
+        "smb2",
+        "smb3",
+        "smbfs",
+        "sshfs",
+        "vboxsf",
+        "webdav",
+        "fuse.gcsfuse",
+        "fuse.blobfuse",
+    }
 )
 
 
@@ -36,8 +72,9 @@ def refuse_network(path: Path) -> None:
     kind = filesystem_of(path)
     if kind in REMOTE:
         raise LedgerUnavailable(
-            f"{str(path)!r} is on a network drive ({kind}), where file locks do not hold and two machines could spend "
-            "the same budget. Use a local disk, or PostgreSQL for several machines: dp.Ledger('postgresql+psycopg://...')."
+            f"{str(path)!r} is on a network drive ({kind}), where file locks do not hold and two "
+            "machines could spend the same budget. Use a local disk, or PostgreSQL for several "
+            "machines: dp.Ledger('postgresql+psycopg://...')."
         )
 
 
@@ -47,7 +84,10 @@ def filesystem_of(path: Path, mounts: str | None = None) -> str:
     Input:  path, which need not exist; mounts, the text of /proc/self/mountinfo
 
     >>> mounts = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:9 / /home/me rw - nfs4 server:/me rw"
-    >>> filesystem_of(Path("/home/me/study.sqlite"), mounts), filesystem_of(Path("/home/you.sqlite"), mounts)
+    >>> (
+    ...     filesystem_of(Path("/home/me/study.sqlite"), mounts),
+    ...     filesystem_of(Path("/home/you.sqlite"), mounts),
+    ... )
     ('nfs4', 'ext4')
     """
     if mounts is None:
@@ -68,7 +108,9 @@ def filesystem_of(path: Path, mounts: str | None = None) -> str:
 
 
 def _windows(path: Path) -> str:
-    """The type of the file system on Windows. A share is a network drive, with or without a letter."""
+    """The type of the file system on Windows.
+    A share is a network drive, with or without a letter.
+    """
     if str(path).startswith("\\\\"):
         return "smbfs"
     kernel = getattr(__import__("ctypes"), "windll").kernel32  # noqa: B009 (only there on Windows)
@@ -84,12 +126,14 @@ INDEXES = (
 
 
 class SqliteStore(Store):
-    """A SQLite file, with rollback journal, full sync, and a lock from the beginning of a transaction that writes.
+    """A SQLite file, with rollback journal, full sync, and a lock from the
+    beginning of a transaction that writes.
 
-    The file alone holds every charge that was granted: a transaction ends with the file synced and the journal gone. So
-    a journal that is lost takes no charge with it. It holds the former pages of a transaction that did not end. If that
-    is lost, the file may be half-written, and `check_whole` and `LedgerPage` refuse it. With a write-ahead log the last
-    charges would be in a second file, and SQLite opens the first one without it as an older ledger without a word.
+    The file alone holds every charge that was granted: a transaction ends with the file synced and
+    the journal gone. So a journal that is lost takes no charge with it. It holds the former pages
+    of a transaction that did not end. If that is lost, the file may be half-written, and
+    `check_whole` and `LedgerPage` refuse it. With a write-ahead log the last charges would be in a
+    second file, and SQLite opens the first one without it as an older ledger without a word.
     """
 
     def __init__(self, path: Path, timeout: float, *, create: bool) -> None:
@@ -101,14 +145,16 @@ class SqliteStore(Store):
             raise none_there(self.place)
         if not os.path.isdir(self.folder):  # unlike Path.is_dir, it is false where it may not look
             raise LedgerUnavailable(
-                f"The ledger {self.place} cannot be used: there is no such folder, or it cannot be read. Make the "
-                "folder first. Nothing is released."
+                f"The ledger {self.place} cannot be used: there is no such folder, or it cannot be "
+                "read. Make the folder first. Nothing is released."
             )
         self._file: tuple[int, int] | None = None
         super().__init__(timeout, create=create)
 
     def prepare(self, witness: Witness | None, *, new_witness: bool, aside: bool = False) -> None:
-        """Make the file if there is none. It gets its name when it is whole, so an empty file is never a new ledger."""
+        """Make the file if there is none.
+        It gets its name when it is whole, so an empty file is never a new ledger.
+        """
         problem = None
         try:
             with unforked():
@@ -118,7 +164,9 @@ class SqliteStore(Store):
         except (OSError, sqlite3.Error, sa.exc.DBAPIError) as error:
             problem = str(getattr(error, "orig", error))
         if problem is not None:
-            raise LedgerUnavailable(f"The ledger {self.place} cannot be used: {problem}. Nothing is released.")
+            raise LedgerUnavailable(
+                f"The ledger {self.place} cannot be used: {problem}. Nothing is released."
+            )
         super().prepare(witness, new_witness=new_witness, aside=aside)
         self._file = self._identity()
 
@@ -129,12 +177,15 @@ class SqliteStore(Store):
             yield connection
 
     def _make(self, witness: Witness | None) -> None:
-        """Make an empty ledger under a name of its own, and move it here unless another process was faster."""
+        """Make an empty ledger under a name of its own, and move it here
+        unless another process was faster.
+        """
         if witness is not None and witness.known_here():
             raise LedgerDamaged(
-                f"The witness knows a ledger in {self.place}, but there is no file now. Without it nobody knows what "
-                "was spent, so no new ledger is made. Put the file back, or its latest backup: python -m dpframe "
-                f"ledger restore BACKUP {self.place} --witness WITNESS --by NAME --why WHY."
+                f"The witness knows a ledger in {self.place}, but there is no file now. Without it "
+                "nobody knows what was spent, so no new ledger is made. Put the file back, or its "
+                f"latest backup: python -m dpframe ledger restore BACKUP {self.place} --witness "
+                "WITNESS --by NAME --why WHY."
             )
         with self._building(make_ledger):
             pass
@@ -145,7 +196,9 @@ class SqliteStore(Store):
         """A new file, which gets its name when it is whole. Errors: LedgerError."""
         problem = None
         if self.path.exists():
-            raise LedgerUnavailable(f"There is a file {self.place} already. Choose another place, or move it away.")
+            raise LedgerUnavailable(
+                f"There is a file {self.place} already. Choose another place, or move it away."
+            )
         try:
             with self._building(METADATA.create_all, alone=True) as connection:
                 yield connection
@@ -155,15 +208,21 @@ class SqliteStore(Store):
             raise LedgerUnavailable(f"{self.place} cannot be written: {problem}.")
 
     @contextmanager
-    def _building(self, made: Callable[[sa.Connection], None], *, alone: bool = False) -> Iterator[sa.Connection]:
+    def _building(
+        self, made: Callable[[sa.Connection], None], *, alone: bool = False
+    ) -> Iterator[sa.Connection]:
         """Write a file under a name of its own, and move it here when it is whole.
 
-        Input:  made: makes its tables; alone: whether a file that another process put here meanwhile is an error
+        Input:  made: makes its tables; alone: whether a file that another process put here
+                meanwhile is an error
         """
-        if left := next((path for path in (self._log, self._journal) if os.path.exists(path)), None):
+        if left := next(
+            (path for path in (self._log, self._journal) if os.path.exists(path)), None
+        ):
             raise LedgerDamaged(
-                f"There is no ledger {self.place}, and {left!r} is left of one: the file was removed. Without it "
-                "nobody knows what was spent, so no new ledger is made. Put the file back."
+                f"There is no ledger {self.place}, and {left!r} is left of one: the file was "
+                "removed. Without it nobody knows what was spent, so no new ledger is made. Put "
+                "the file back."
             )
         new = self.path.with_name(f"{self.path.name}.{uuid.uuid4().hex}.new")
         engine = sa.create_engine(
@@ -188,15 +247,17 @@ class SqliteStore(Store):
 
     def _without_tables(self, connection: sa.Connection) -> None:
         raise LedgerDamaged(
-            f"{self.place} has none of a ledger's tables: it is another file, or was not copied as a whole. Nothing is "
-            "released. Put the ledger back. If there never was one, remove the file, and a new ledger is made."
+            f"{self.place} has none of a ledger's tables: it is another file, or was not copied as "
+            "a whole. Nothing is released. Put the ledger back. If there never was one, remove "
+            "the file, and a new ledger is made."
         )
 
     def _leave_log(self, *, witnessed: bool) -> None:
         """Bring a ledger of a format before 4 out of its write-ahead log. Errors: LedgerError.
 
-        Without that log it opens as an older ledger, and only a witness could tell. From format 4 on, `_check` sees to
-        it that no charge is written to a log. A log beside such a ledger would take its place, and is none of its own.
+        Without that log it opens as an older ledger, and only a witness could tell. From format 4
+        on, `_check` sees to it that no charge is written to a log. A log beside such a ledger would
+        take its place, and is none of its own.
         """
         had_log, until = self._has_log(), time.monotonic() + self.timeout
         in_file = self._format("immutable=1")  # without the log
@@ -220,9 +281,10 @@ class SqliteStore(Store):
             return
         line = f"sqlite3.connect({str(self.path)!r}).execute('PRAGMA journal_mode = DELETE')"
         raise LedgerDamaged(
-            f"An earlier version of dpframe wrote the last charges of {self.place} to {self._log!r} first, and that "
-            "file is not here. It is not needed if every job ended by itself. If a job was killed, or the ledger was "
-            "copied without it, charges are missing: put it back. Nothing is released. To go on without it, once: "
+            f"An earlier version of dpframe wrote the last charges of {self.place} to "
+            f"{self._log!r} first, and that file is not here. It is not needed if every job ended "
+            "by itself. If a job was killed, or the ledger was copied without it, charges are "
+            "missing: put it back. Nothing is released. To go on without it, once: "
             f'python -c "import sqlite3; {line}"'
         )
 
@@ -232,22 +294,33 @@ class SqliteStore(Store):
     def _check_before(self) -> None:
         if self._has_log():  # SQLite would use it as soon as the file is opened
             raise LedgerDamaged(
-                f"{self._log!r} is not of the ledger {self.place}, and SQLite would take it for later charges. Nothing "
-                "is released. End the program that has the ledger open, or remove that file."
+                f"{self._log!r} is not of the ledger {self.place}, and SQLite would take it for "
+                "later charges. Nothing is released. End the program that has the ledger open, or "
+                "remove that file."
             )
 
     def _opened_file(self, how: str) -> sqlite3.Connection:
         uri = f"{self.path.as_uri()}?{how}"
-        return sqlite3.connect(uri, uri=True, timeout=self.timeout, isolation_level=None, check_same_thread=False)
+        return sqlite3.connect(
+            uri, uri=True, timeout=self.timeout, isolation_level=None, check_same_thread=False
+        )
 
     def _format(self, how: str, *, logged: bool = False) -> int | None:
-        """The format of the ledger in the file; None if it is none, and with `logged` if it has no write-ahead log."""
+        """The format of the ledger in the file; None if it is none, and with
+        `logged` if it has no write-ahead log.
+        """
         connection = self._opened_file(how)
         try:
             if logged and not _writes_ahead(connection):
                 return None
-            tables = connection.execute("SELECT name FROM sqlite_master WHERE name = ?", (LEDGER.name,)).fetchone()
-            row = None if tables is None else connection.execute(f"SELECT format FROM {LEDGER.name}").fetchone()
+            tables = connection.execute(
+                "SELECT name FROM sqlite_master WHERE name = ?", (LEDGER.name,)
+            ).fetchone()
+            row = (
+                None
+                if tables is None
+                else connection.execute(f"SELECT format FROM {LEDGER.name}").fetchone()
+            )
             return row[0] if row is not None and isinstance(row[0], int) else None
         except sqlite3.OperationalError:
             raise
@@ -257,7 +330,8 @@ class SqliteStore(Store):
             connection.close()
 
     def _connecting(self) -> sa.Engine:
-        alive = weakref.ref(self)  # A strong reference would keep the store alive, and the engine would never close.
+        # A strong reference would keep the store alive, and the engine would never close.
+        alive = weakref.ref(self)
 
         def connect() -> sqlite3.Connection:
             store = alive()
@@ -265,14 +339,18 @@ class SqliteStore(Store):
             return store._connect()
 
         engine = sa.create_engine(
-            "sqlite://", creator=connect, poolclass=sa.QueuePool, max_overflow=-1, hide_parameters=True
+            "sqlite://",
+            creator=connect,
+            poolclass=sa.QueuePool,
+            max_overflow=-1,
+            hide_parameters=True,
         )
 
         @sa.event.listens_for(engine, "begin")
         def begin(connection: sa.Connection) -> None:
-            # A copy that is put over the file can have the counter of changes by which SQLite knows that what it read
-            # before is still true. Then it would add entries to the old copy as if it had the later ones. So each
-            # transaction reads the file anew.
+            # A copy that is put over the file can have the counter of changes by which SQLite knows
+            # that what it read before is still true. Then it would add entries to the old copy as
+            # if it had the later ones. So each transaction reads the file anew.
             connection.exec_driver_sql("PRAGMA shrink_memory")
             write = connection.get_execution_options().get("dpframe_write", False)
             connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
@@ -304,36 +382,38 @@ class SqliteStore(Store):
         identity = self._identity()
         if identity is None:
             raise LedgerUnavailable(
-                f"The ledger {self.place} is gone. Without it nobody knows what was spent, so nothing is released. "
-                "Put the file back."
+                f"The ledger {self.place} is gone. Without it nobody knows what was spent, so "
+                "nothing is released. Put the file back."
             )
         if identity != self._file:
             raise LedgerDamaged(
-                f"The ledger {self.place} was replaced by another file while it was open. Nothing is released. "
-                "If the new file is the latest copy, open it again: dp.Ledger(...)."
+                f"The ledger {self.place} was replaced by another file while it was open. Nothing "
+                "is released. If the new file is the latest copy, open it again: dp.Ledger(...)."
             )
         file = connection.connection.driver_connection
         assert isinstance(file, sqlite3.Connection)
         if _writes_ahead(file):
             connection.invalidate()  # it would keep the file locked
             raise LedgerUnavailable(
-                f"Another program changed the journal mode of the ledger {self.place}, so its file alone would not "
-                "hold every charge. Nothing is released. End that program, and open the ledger again: dp.Ledger(...)."
+                f"Another program changed the journal mode of the ledger {self.place}, so its file "
+                "alone would not hold every charge. Nothing is released. End that program, and "
+                "open the ledger again: dp.Ledger(...)."
             )
 
     def check_whole(self, connection: sa.Connection, name: str, number: int) -> None:
         """As many entries must be in each index as in the budget's row.
 
-        A process that is killed writes a part of its pages. If its journal is lost too, an index may lack entries: the
-        ones of an allowance, say, which add up to what may still be spent.
+        A process that is killed writes a part of its pages. If its journal is lost too, an index
+        may lack entries: the ones of an allowance, say, which add up to what may still be spent.
         """
         for index in INDEXES:
             counted = f"SELECT count(*) FROM {ENTRIES.name} INDEXED BY {index} WHERE budget = ?"
             if connection.exec_driver_sql(counted, (name,)).scalar() != number:
                 raise LedgerDamaged(
-                    f"The ledger {self.place} is half-written: {index} does not have the {number} entries of {name!r}. "
-                    f"A process was killed and {self._journal!r} is lost; or the file was copied while it was written, "
-                    "or changed. Nothing is released. Put the journal or a later copy back. ledger.verify() says more."
+                    f"The ledger {self.place} is half-written: {index} does not have the {number} "
+                    f"entries of {name!r}. A process was killed and {self._journal!r} is lost; or "
+                    "the file was copied while it was written, or changed. Nothing is released. "
+                    "Put the journal or a later copy back. ledger.verify() says more."
                 )
 
     def damage(self) -> str | None:
@@ -344,7 +424,9 @@ class SqliteStore(Store):
 
     def _check_after(self) -> None:
         if self._file is not None and self._identity() != self._file:
-            raise LedgerDamaged(f"The ledger {self.place} was replaced while it was written. Nothing is released.")
+            raise LedgerDamaged(
+                f"The ledger {self.place} was replaced while it was written. Nothing is released."
+            )
 
 
 def _writes_ahead(file: sqlite3.Connection) -> bool:

@@ -1,8 +1,10 @@
-"""No fork of this process comes while one of its threads has a file of SQLite open in a transaction.
+"""No fork of this process comes while one of its threads has a file
+of SQLite open in a transaction.
 
-SQLite keeps in memory which locks its process holds on a file. A fork gets that memory, and no thread that would ever
-give the locks back. So it waits for its own file forever, or reads it without a lock while another process writes.
-Between two transactions no lock is held, and a fork has nothing wrong in its memory.
+SQLite keeps in memory which locks its process holds on a file. A fork gets that memory, and no
+thread that would ever give the locks back. So it waits for its own file forever, or reads it
+without a lock while another process writes. Between two transactions no lock is held, and a fork
+has nothing wrong in its memory.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from threading import Condition, get_ident
 
 from dpframe.errors import LedgerUnavailable
 
-PATIENCE = 30.0  # seconds that a fork waits for transactions of other threads, which may themselves wait for a lock
+# seconds that a fork waits for transactions of other threads, which may themselves wait for a lock
+PATIENCE = 30.0
 _turn = Condition()
 _inside: Counter[int] = Counter()  # the threads in transactions, and how many each is in
 _forking = _cut_off = False
@@ -23,14 +26,16 @@ _forking = _cut_off = False
 
 @contextmanager
 def unforked() -> Iterator[None]:
-    """Let forks of other threads wait until the end of the block, and the block wait for those that wait already.
+    """Let forks of other threads wait until the end of the block, and the block
+    wait for those that wait already.
 
     Errors: LedgerUnavailable in a fork that came all the same while a thread was in such a block
     """
     if _cut_off:
         raise LedgerUnavailable(
-            "This process is a fork of one that was in the middle of a charge, so it cannot tell who has a lock on the "
-            "ledger. Nothing is released. Start processes by spawn: multiprocessing.get_context('spawn')."
+            "This process is a fork of one that was in the middle of a charge, so it cannot tell "
+            "who has a lock on the ledger. Nothing is released. Start processes by spawn: "
+            "multiprocessing.get_context('spawn')."
         )
     me = get_ident()
     with _turn:
@@ -47,7 +52,9 @@ def unforked() -> Iterator[None]:
 
 
 def _before() -> None:
-    """Wait until no other thread is in a transaction, and let none begin one until the fork is made."""
+    """Wait until no other thread is in a transaction, and let none
+    begin one until the fork is made.
+    """
     global _forking
     _turn.acquire()
     _forking = True

@@ -1,4 +1,6 @@
-"""Verification of a ledger's book: all entries are there, unchanged and in order, and their sums are right."""
+"""Verification of a ledger's book: all entries are there, unchanged and in
+order, and their sums are right.
+"""
 
 from __future__ import annotations
 
@@ -39,36 +41,46 @@ COUNTED = sa.select(BUDGETS.c.number, LAST).where(BUDGETS.c.name == B("b"))
 
 
 def verified(store: Store, witness: Witness | None) -> dict[str, int]:
-    """Verify every budget. Output: the number of entries, by budget. Errors: LedgerDamaged, with every problem."""
+    """Verify every budget. Output: the number of entries, by budget.
+    Errors: LedgerDamaged, with every problem.
+    """
     damage = store.damage()
     lines = [] if damage is None else [f"SQLite says of its file: {damage}"]
     lines += [f"{name!r}: {problem}" for name, problem in unowned(store, witness).items()]
     with store.transaction() as connection:
-        names = list(connection.execute(sa.select(BUDGETS.c.name).order_by(BUDGETS.c.name)).scalars())
+        names = list(
+            connection.execute(sa.select(BUDGETS.c.name).order_by(BUDGETS.c.name)).scalars()
+        )
     numbers: dict[str, int] = {}
     for name in names:
         numbers[name], problems = findings(store, name, witness)
         lines += [f"{name!r}: {problem}" for problem in problems]
     if lines:
-        raise LedgerDamaged("The ledger does not add up:\n" + "\n".join(f"  {line}" for line in lines))
+        raise LedgerDamaged(
+            "The ledger does not add up:\n" + "\n".join(f"  {line}" for line in lines)
+        )
     return numbers
 
 
 def findings(store: Store, name: str, witness: Witness | None) -> tuple[int, list[str]]:
     """The number of a budget's entries, and a sentence for each problem.
 
-    An entry that was changed, left out, added or moved breaks the chain of hashes. A table that was changed no longer
-    has the digest in its entry. If somebody rewrites the whole chain, only a witness shows it. What another process
-    charges between two readings looks like a problem. So problems are looked for again under the lock.
+    An entry that was changed, left out, added or moved breaks the chain of hashes. A table that was
+    changed no longer has the digest in its entry. If somebody rewrites the whole chain, only a
+    witness shows it. What another process charges between two readings looks like a problem. So
+    problems are looked for again under the lock.
     """
     number, problems = _findings(store, name, witness, locked=False)
     return _findings(store, name, witness, locked=True) if problems else (number, problems)
 
 
-def _findings(store: Store, name: str, witness: Witness | None, *, locked: bool) -> tuple[int, list[str]]:
+def _findings(
+    store: Store, name: str, witness: Witness | None, *, locked: bool
+) -> tuple[int, list[str]]:
     """As `findings`; locked: whether nobody can charge the budget while it is read.
 
-    Entries are read in parts. Without the lock each part is a transaction of its own, so that nobody waits for long.
+    Entries are read in parts. Without the lock each part is a transaction of its own, so that
+    nobody waits for long.
     """
     known = store.seen.get(name)  # before the reading: another thread may charge meanwhile
     with store.transaction(write=locked) as connection:
@@ -87,14 +99,18 @@ def _findings(store: Store, name: str, witness: Witness | None, *, locked: bool)
     return reading.place, reading.problems
 
 
-def _read_all(reading: _Reading, state: Any, transaction: Callable[[], AbstractContextManager[sa.Connection]]) -> None:
+def _read_all(
+    reading: _Reading, state: Any, transaction: Callable[[], AbstractContextManager[sa.Connection]]
+) -> None:
     """Read all entries, and compare the budget's row with what follows from them."""
     try:
         reading.total = accountant_named(state.accountant).total([])
         more = True
         while more and reading.linked:
             with transaction() as connection:
-                part = connection.execute(PART, {"b": state.name, "n": reading.place, "m": state.number})
+                part = connection.execute(
+                    PART, {"b": state.name, "n": reading.place, "m": state.number}
+                )
                 before = reading.place
                 for row in part:
                     reading.read(row, accountant_named(state.accountant))
@@ -109,21 +125,32 @@ def _read_all(reading: _Reading, state: Any, transaction: Callable[[], AbstractC
         reading.compare(state)
         if reading.linked and (counted != present or reading.place != state.number):
             reading.problems.append(
-                f"its row counts {counted} entries, and there are {present}: the last ones are missing"
+                f"its row counts {counted} entries, and there are {present}: the last ones are "
+                "missing"
             )
     except (*UNREADABLE, UnsupportedOperation):
         reading.problems.append("a value in its row or in an entry is none that dpframe writes")
 
 
 def unowned(store: Store, witness: Witness | None) -> dict[str, str]:
-    """A sentence for each name that has entries, tables or a line in the witness, and no row among the budgets.
+    """A sentence for each name that has entries, tables or a line in the
+    witness, and no row among the budgets.
 
     The names of budgets are read last, since another process may make a budget meanwhile.
     """
-    sentences = {} if witness is None else dict.fromkeys(witness.states(store.id) or {}, "the witness knows it")
+    sentences = (
+        {}
+        if witness is None
+        else dict.fromkeys(witness.states(store.id) or {}, "the witness knows it")
+    )
     with store.transaction() as connection:
-        for column, words in ((DATA.c.budget, "there are tables of it"), (ENTRIES.c.budget, "there are entries of it")):
-            sentences |= dict.fromkeys(connection.execute(sa.select(column).distinct()).scalars(), words)
+        for column, words in (
+            (DATA.c.budget, "there are tables of it"),
+            (ENTRIES.c.budget, "there are entries of it"),
+        ):
+            sentences |= dict.fromkeys(
+                connection.execute(sa.select(column).distinct()).scalars(), words
+            )
         names = set(connection.execute(sa.select(BUDGETS.c.name)).scalars())
     return {
         str(name): f"{words}, and no row: the budget was removed"
@@ -157,13 +184,15 @@ def _unwitnessed(
 class _Reading:
     """The state that follows from a budget's entries, read in order, and the problems with them.
 
-    Of the charges it holds only those without an answer, so it does not grow with the number of entries.
+    Of the charges it holds only those without an answer, so it does not grow with the number of
+    entries.
     """
 
     problems: list[str]
     place: int = 0  # the number of entries that were read
     head: str = GENESIS
-    linked: bool = True  # whether the chain of hashes holds so far; if not, no later entry can be trusted
+    # whether the chain of hashes holds so far; if not, no later entry can be trusted
+    linked: bool = True
     opening: Fields = field(default_factory=dict)  # the body of the first entry
     total: Loss = field(default_factory=Loss.none)
     charged: set[int | None] = field(default_factory=set)  # charges without a result
@@ -171,9 +200,11 @@ class _Reading:
     lost: set[int | None] = field(default_factory=set)  # of these
     failures: Failures = field(default_factory=Failures)
     parts: Parts = field(default_factory=dict)
-    openings: dict[int | None, Fields] = field(default_factory=dict)  # charges that pay for later ones
+    # charges that pay for later ones
+    openings: dict[int | None, Fields] = field(default_factory=dict)
     within: dict[int | None, Loss] = field(default_factory=dict)  # what was spent of each of these
-    shares: dict[int | None, Share] = field(default_factory=dict)  # what the budget counts for each allowance
+    # what the budget counts for each allowance
+    shares: dict[int | None, Share] = field(default_factory=dict)
     given: Entry | None = None  # the last entry, if it is a part that an allowance gives
     caps: caps.State | None = None  # the caps with their sums
     spenders: dict[str, Loss] = field(default_factory=dict)  # what each spender spent
@@ -191,7 +222,12 @@ class _Reading:
             self.linked = False
             return
         entry = entry_of(row)
-        self.place, self.head, self.at, self.latest = place, row.hash, entry.at, max(self.latest, entry.at)
+        self.place, self.head, self.at, self.latest = (
+            place,
+            row.hash,
+            entry.at,
+            max(self.latest, entry.at),
+        )
         if (row.name, row.about, row.spender) != (entry.name, entry.about, entry.spender):
             self.problems.append(f"entry {place} is indexed under another name than its own")
         given, self.given = self.given, None
@@ -204,7 +240,9 @@ class _Reading:
                 self.opening = self.opening or entry.body
                 self.caps = caps.begun(entry.body.get("caps"))
             case "caps":
-                self.caps = caps.changed(self.caps, entry.body["caps"], None if "adopted" in entry.body else entry.when)
+                self.caps = caps.changed(
+                    self.caps, entry.body["caps"], None if "adopted" in entry.body else entry.when
+                )
             case "charge":
                 self._charge(place, entry, accountant)
             case "partition":
@@ -223,7 +261,9 @@ class _Reading:
                 self.lost.add(entry.about)
             case "acknowledgement":
                 if (entry.body["failed"], entry.body["failures"]) != self.failures:
-                    self.problems.append(f"entry {place} acknowledges other failures than there were")
+                    self.problems.append(
+                        f"entry {place} acknowledges other failures than there were"
+                    )
                 self.failures = Failures(self.failures.failed, 0)
 
     def _charge(self, place: int, entry: Entry, accountant: Accountant) -> None:
@@ -248,7 +288,9 @@ class _Reading:
         if part.partition in self.parts:
             added, self.parts = raised(self.parts, part, loss_of(body["loss"]))
         if added != loss:
-            self.problems.append(f"charge {place} is not the loss that its part of a partition adds")
+            self.problems.append(
+                f"charge {place} is not the loss that its part of a partition adds"
+            )
 
     def _capped(self, place: int, entry: Entry) -> None:
         """Add a charge to the sums of its spender and of the caps."""
@@ -258,10 +300,14 @@ class _Reading:
             before = self.spenders.get(spender, before)
             self.spenders[spender] = before + held
             if loss_of(entry.body["by_spender"]) != self.spenders[spender]:
-                self.problems.append(f"charge {place} has another sum of its spender than the charges add up to")
+                self.problems.append(
+                    f"charge {place} has another sum of its spender than the charges add up to"
+                )
         if self.caps is not None:
             sums = caps.CapSums.of(self.caps, before, entry.when)
-            if sums.exceeded(price, held) or (spender is None and caps.needs_spender(self.caps, held)):
+            if sums.exceeded(price, held) or (
+                spender is None and caps.needs_spender(self.caps, held)
+            ):
                 self.problems.append(f"charge {place} is above a cap")
             self.caps = sums.after(price)
 
@@ -278,15 +324,24 @@ class _Reading:
             elif entry.about in self.shares:
                 self.shares[entry.about] = self.shares[entry.about].after(entry)
 
-    def _transfer(self, place: int, entry: Entry, given: Entry | None, accountant: Accountant) -> None:
+    def _transfer(
+        self, place: int, entry: Entry, given: Entry | None, accountant: Accountant
+    ) -> None:
         """Add what an allowance receives, or what is returned to the budget when it is closed."""
         about, body = entry.about, entry.body
-        if given is None or given.number != body["from"] or about not in self.shares or given.about not in self.shares:
+        if (
+            given is None
+            or given.number != body["from"]
+            or about not in self.shares
+            or given.about not in self.shares
+        ):
             self.problems.append(f"entry {place} is no part that an allowance gave")
             return
         giving, amount = self.shares[given.about], loss_of(given.body["within"]["loss"])
         if entry.receives:
-            change, self.shares[given.about], self.shares[about] = moved(giving, self.shares[about], amount)
+            change, self.shares[given.about], self.shares[about] = moved(
+                giving, self.shares[about], amount
+            )
             received = loss_of(body["within"]["loss"])
             nothing = accountant_named(self.openings[about]["accountant"]).total([])
             self.within[about] = self.within.get(about, nothing) - received
@@ -313,13 +368,19 @@ class _Reading:
     def compare(self, state: Any) -> None:
         """Compare the budget's own row with the entries."""
         if compared(json.loads(state.parts)) != compared(self.parts):
-            self.problems.append("the losses of partitions in its row are not those that its charges add up to")
+            self.problems.append(
+                "the losses of partitions in its row are not those that its charges add up to"
+            )
         if failures_of(state) != self.failures:
             self.problems.append("the numbers of failures in its row are not those of its entries")
         if caps_of(state) != self.caps:
-            self.problems.append("the sums of its caps in its row are not those that its charges add up to")
+            self.problems.append(
+                "the sums of its caps in its row are not those that its charges add up to"
+            )
         if state.subject != self.subject:
-            self.problems.append(f"its row is about {state.subject!r}, and its charges are about {self.subject!r}")
+            self.problems.append(
+                f"its row is about {state.subject!r}, and its charges are about {self.subject!r}"
+            )
         if state.at not in (self.at, self.latest):  # formats before 4 wrote the latest time
             self.problems.append("the time in its row is not that of its latest entry")
         for number, spent in self.within.items():
@@ -333,14 +394,17 @@ class _Reading:
         problems, limit = [], loss_of(json.loads(state.allowed))
         if state.head != self.head:
             problems.append("the last entry is not the one that its row names")
-        if self.opening.get("budget", state.name) != state.name:  # earlier versions did not write it
+        # earlier versions did not write it
+        if self.opening.get("budget", state.name) != state.name:
             problems.append(f"its entries are those of the budget {self.opening['budget']!r}")
         made = self.opening.get("limit")
         if made is None or loss_of(made) != limit or self.opening["accountant"] != state.accountant:
             problems.append("its limit is not the one that it was made with")
         row_total = loss_of(json.loads(state.spent))
         if row_total != self.total:
-            problems.append(f"its row says {row_total} was spent, and the charges add up to {self.total}")
+            problems.append(
+                f"its row says {row_total} was spent, and the charges add up to {self.total}"
+            )
         if not self.adopted and not accountant_named(state.accountant).allows(row_total, limit):
             problems.append(f"more than its limit was spent: {row_total} of {limit}")
         return problems

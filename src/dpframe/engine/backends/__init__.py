@@ -1,7 +1,8 @@
-"""The engines that queries run on. Each engine has one module, with the operations for which narwhals has no name.
+"""The engines that queries run on.
+Each engine has one module, with the operations for which narwhals has no name.
 
-To add an engine, write a module with a `Backend` named BACKEND, and add a line to each of the two tables below. The
-module is imported when the first table of its kind is protected.
+To add an engine, write a module with a `Backend` named BACKEND, and add a line to each of the two
+tables below. The module is imported when the first table of its kind is protected.
 """
 
 from __future__ import annotations
@@ -73,6 +74,8 @@ def backend_of(frame: Frame) -> Backend:
 
 
 def backend_taking(table: object) -> Backend | None:
-    """The engine of a user's table, by the package of its class; None for an object that no engine takes in."""
+    """The engine of a user's table, by the package of its class;
+    None for an object that no engine takes in.
+    """
     name = _BROUGHT.get(type(table).__module__.partition(".")[0])
     return None if name is None else backend_named(name)

@@ -1,4 +1,6 @@
-"""The interface of an engine: every operation that dpframe needs and narwhals does not offer alike on all engines."""
+"""The interface of an engine: every operation that dpframe needs and narwhals does
+not offer alike on all engines.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ Frame = nw.LazyFrame[Any]
 
 
 class Work(NamedTuple):
-    """The most that some queries start on a cluster: jobs, and shuffles, which move rows between its machines."""
+    """The most that some queries start on a cluster:
+    jobs, and shuffles, which move rows between its machines.
+    """
 
     jobs: int
     shuffles: int
@@ -33,11 +37,14 @@ class Selection(NamedTuple):
     hashes: str  # the column with the hash of a row's group
     most: int | None  # groups of a unit: those with the lowest hashes; None keeps every group
     cap: int  # most rows of a unit in a group
-    sums: Mapping[str, str]  # for each column of the output, the Int64 column of the rows that it adds up
+    # for each column of the output, the Int64 column of the rows that it adds up
+    sums: Mapping[str, str]
 
 
 class Reached(NamedTuple):
-    """The name of what answers, and the number of the open file of its connection; None where it is in this process."""
+    """The name of what answers, and the number of the open file of its connection;
+    None where it is in this process.
+    """
 
     name: str
     connection: int | None = None
@@ -68,7 +75,9 @@ class Replaced(_OfText):
 
 @dataclass(frozen=True)
 class Piece(_OfText):
-    """The piece of a text between separators, by its number from 0, or from -1 at the end; null where none is."""
+    """The piece of a text between separators, by its number from 0, or from -1
+    at the end; null where none is.
+    """
 
     by: str
     index: int
@@ -84,7 +93,8 @@ class Stripped(_OfText):
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a date or time: "year" to "minute" or "days" since 1970 as Int64, or the "text" of a date.
+    """A part of a date or time: "year" to "minute" or "days" since 1970 as
+    Int64, or the "text" of a date.
 
     Of a time with a zone, also the "offset": the seconds that its clock is ahead of UTC.
     """
@@ -105,17 +115,18 @@ class Parsed:
     dtype: DType
 
 
-# Of a `Search`, the time of an engine's own regular expressions must not grow faster than the text, and no text makes
-# them fail. Of matches at one place, it is the one that is tried first. `against_search` has been asked before.
+# Of a `Search`, the time of an engine's own regular expressions must not grow faster than the text,
+# and no text makes them fail. Of matches at one place, it is the one that is tried first.
+# `against_search` has been asked before.
 CellFunction = Cased | Replaced | Piece | Stripped | Part | Parsed | Search
 
 
 class Backend(ABC):
     """One engine.
 
-    Every operation is total: a result that does not exist is null, and no cell makes the operation fail. Columns have
-    names that dpframe chose, so no two differ in case alone. Operations that narwhals offers alike on all engines, such
-    as a cast to float, are not listed here.
+    Every operation is total: a result that does not exist is null, and no cell makes the operation
+    fail. Columns have names that dpframe chose, so no two differ in case alone. Operations that
+    narwhals offers alike on all engines, such as a cast to float, are not listed here.
     """
 
     name: str
@@ -124,7 +135,9 @@ class Backend(ABC):
 
     @abstractmethod
     def adopt(self, table: object) -> Data | None:
-        """A user's table as `Data`; None for a table that this engine does not take in. No row is read."""
+        """A user's table as `Data`; None for a table that this engine does not take in.
+        No row is read.
+        """
 
     def fetch(self, table: Any) -> pl.DataFrame:
         """The rows of a public table of this engine."""
@@ -144,46 +157,61 @@ class Backend(ABC):
 
     @abstractmethod
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
-        """A small public table, as a frame that can be joined to `beside`. Times are in the engine's own form."""
+        """A small public table, as a frame that can be joined to `beside`.
+        Times are in the engine's own form.
+        """
 
     @abstractmethod
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
-        """The tables of some frames of totals, computed together if the engine can; whole numbers are Int64."""
+        """The tables of some frames of totals, computed together if the
+        engine can; whole numbers are Int64.
+        """
 
     def collect_few(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
-        """The tables of some frames over few rows, where an engine spends no time on how it reads them."""
+        """The tables of some frames over few rows, where an engine
+        spends no time on how it reads them.
+        """
         return self.collect(frames)
 
-    reads_once = False  # whether one query reads the rows of a `shared` frame once, however often it uses the frame
+    # whether one query reads the rows of a `shared` frame once, however often it uses the frame
+    reads_once = False
 
     def shared(self, frame: Frame) -> Frame:
         """A frame from which several others are made: cached, on engines that can cache it."""
         return frame
 
     def gathered(self, frame: Frame, units: Sequence[str]) -> Frame:
-        """The rows of a frame, those of a unit in one partition, on engines where counting within units is quicker so.
+        """The rows of a frame, those of a unit in one partition, on engines where
+        counting within units is quicker so.
 
-        It is for questions that move all rows anyway: where units have many rows in a group, sums move less.
+        It is for questions that move all rows anyway: where units have many rows in a group, sums
+        move less.
         """
         return frame
 
     def planned(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
-        """The tables of some frames without their rows. A query that would fail after the charge fails here.
+        """The tables of some frames without their rows.
+        A query that would fail after the charge fails here.
 
-        No row is read. An engine that can plan a query without running it may give the table itself for
-        `scan(empty=True)`; then only this method runs on it, and it must not compute with the rows.
+        No row is read. An engine that can plan a query without running it may give the table itself
+        for `scan(empty=True)`; then only this method runs on it, and it must not compute with the
+        rows.
         """
         return self.collect(frames)
 
     def asked_again(self, frames: Sequence[Frame], salt: int) -> list[Frame] | None:
-        """Frames on tables without their rows, as queries on the tables themselves, under another salt.
+        """Frames on tables without their rows, as queries on the tables
+        themselves, under another salt.
 
-        None where the engine does not know how they were made, and where it is as quick to make them anew.
+        None where the engine does not know how they were made, and where it is as quick to make
+        them anew.
         """
         return None
 
     def reached(self, table: Callable[[], Any]) -> Reached:
-        """The server or file that answers for a table. Input: table: gives the table, of which nothing is asked."""
+        """The server or file that answers for a table.
+        Input: table: gives the table, of which nothing is asked.
+        """
         return Reached(self.name)
 
     def try_threads(self, data: Data) -> None:
@@ -192,7 +220,8 @@ class Backend(ABC):
         self.planned([nw.from_native(data.scan(names, empty=True))])
 
     def work(self, frames: Sequence[Frame]) -> Work | None:
-        """The work of a cluster for these queries, from their plans; None for an engine that is no such cluster.
+        """The work of a cluster for these queries, from their plans;
+        None for an engine that is no such cluster.
 
         Input:  frames on tables without their rows
         """
@@ -203,33 +232,41 @@ class Backend(ABC):
     def bytewise(self, frame: Frame) -> bool:
         """Whether a frame of this engine holds texts as their bytes in UTF-8.
 
-        Databases compare texts by a collation, which belongs to the session, the database or the column; a literal may
-        have another one. Some collations take "bonn" and "BONN" for equal. Then the two would form one group, a public
-        table would have more rows for a key than dpframe counted, and the spelling of one unit could be the released
-        key. Bytes have no collation. So an engine with collations holds every text as bytes, whatever its origin, and
+        Databases compare texts by a collation, which belongs to the session, the database or the
+        column; a literal may have another one. Some collations take "bonn" and "BONN" for equal.
+        Then the two would form one group, a public table would have more rows for a key than
+        dpframe counted, and the spelling of one unit could be the released key. Bytes have no
+        collation. So an engine with collations holds every text as bytes, whatever its origin, and
         turns it into a text only for functions that read letters.
         """
         return False
 
     def to_bytes(self, frame: Frame, column: str, into: str) -> Frame:
-        """Add a column with the bytes of a column of texts. Only for engines that hold texts as bytes."""
+        """Add a column with the bytes of a column of texts.
+        Only for engines that hold texts as bytes.
+        """
         raise NotImplementedError
 
     def to_text(self, frame: Frame, column: str, into: str) -> Frame:
-        """Add a column with the texts of a column of bytes. Only for engines that hold texts as bytes."""
+        """Add a column with the texts of a column of bytes.
+        Only for engines that hold texts as bytes.
+        """
         raise NotImplementedError
 
     def settled(self, frame: Frame) -> Frame:
         """The rows behind a step that the engine's planner does not look through, if it needs one.
 
-        DuckDB, DataFusion and Spark move filters, and DuckDB aggregates too, down through computed columns. On the way
-        they put the expression of a column at each place where it is used. Ten columns of which each reads the one
-        before twice, as in a logarithm, became a thousand expressions, and the planner did not end.
+        DuckDB, DataFusion and Spark move filters, and DuckDB aggregates too, down through computed
+        columns. On the way they put the expression of a column at each place where it is used. Ten
+        columns of which each reads the one before twice, as in a logarithm, became a thousand
+        expressions, and the planner did not end.
         """
         return frame
 
     def texts(self, frame: Frame, values: Iterable[object]) -> list[object]:
-        """Constants of a query: texts in the form in which the frame holds texts, other values as they are."""
+        """Constants of a query: texts in the form in which the frame holds
+        texts, other values as they are.
+        """
         values = list(values)
         if not any(isinstance(value, str) for value in values) or not self.bytewise(frame):
             return values
@@ -243,41 +280,55 @@ class Backend(ABC):
 
     @abstractmethod
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
-        """Add a 64-bit hash of some columns, keyed by a 64-bit salt. It depends on these values and the salt alone.
+        """Add a 64-bit hash of some columns, keyed by a 64-bit salt.
+        It depends on these values and the salt alone.
 
-        Privacy does not rest on the quality of the hash: groups with equal hashes are dropped (see `limits`). Each
-        release draws a new salt.
+        Privacy does not rest on the quality of the hash: groups with equal hashes are dropped (see
+        `limits`). Each release draws a new salt.
         """
 
     def unique(self, frame: Frame) -> Frame:
         """Distinct rows of a frame."""
         return frame.unique()
 
-    def added(self, frame: Frame, by: Sequence[str], sums: Mapping[str, str], rows: str = "") -> Frame:
+    def added(
+        self, frame: Frame, by: Sequence[str], sums: Mapping[str, str], rows: str = ""
+    ) -> Frame:
         """One row for each combination of the columns `by`; one row in all where there are none.
 
-        Input:  sums: for each column of the output, the Int64 column that it adds up; rows: a column of the output for
-                the number of rows, if it is wanted
+        Input:  sums: for each column of the output, the Int64 column that it adds up; rows: a
+                column of the output for the number of rows, if it is wanted
         """
         columns = [nw.len().cast(nw.Int64).alias(rows)] if rows else []
-        columns += [nw.col(name).sum().fill_null(0).cast(nw.Int64).alias(into) for into, name in sums.items()]
+        columns += [
+            nw.col(name).sum().fill_null(0).cast(nw.Int64).alias(into)
+            for into, name in sums.items()
+        ]
         return frame.group_by(*by).agg(*columns) if by else frame.select(*columns)
 
-    def nearest(self, frame: Frame, value: nw.Expr, candidates: Candidates, into: str) -> Frame | None:
-        """Add the number of the candidate nearest to a float, -1 where it is missing: see `Candidates.nearest`.
+    def nearest(
+        self, frame: Frame, value: nw.Expr, candidates: Candidates, into: str
+    ) -> Frame | None:
+        """Add the number of the candidate nearest to a float, -1 where it is
+        missing: see `Candidates.nearest`.
 
-        None where expressions of narwhals are as quick, and for candidates that need more than one product.
+        None where expressions of narwhals are as quick, and for candidates that need more than one
+        product.
         """
         return None
 
     sifts = False  # whether this engine has a `sifted` that removes or moves rows
 
     def sifted(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:
-        """The rows in any order. A row may be left out if the hash of its group has a rank above `most` in its unit."""
+        """The rows in any order.
+        A row may be left out if the hash of its group has a rank above `most` in its unit.
+        """
         return frame
 
     def lowest(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:
-        """The rows whose hash has rank("max") at most `most` within their unit. Of a tie at the border no row stays."""
+        """The rows whose hash has rank("max") at most `most` within their unit.
+        Of a tie at the border no row stays.
+        """
         return self.ranked(frame, hashes, units).filter(nw.col("r") <= most)
 
     def ranked(self, frame: Frame, hashes: str, units: Sequence[str]) -> Frame:
@@ -290,7 +341,8 @@ class Backend(ABC):
         """Partials of the groups that `lowest` keeps, with sums of Int64 columns of rows.
 
         Input:  rows with the hash of their group
-        Output: the units and groups, the number of rows "n", the unit's sum "a" of min(n, cap), and the sums
+        Output: the units and groups, the number of rows "n", the unit's sum "a" of min(n, cap), and
+                the sums
         """
         raise NotImplementedError
 
@@ -300,42 +352,56 @@ class Backend(ABC):
         """The rows of the groups that `lowest` keeps, each with what is known of its partial.
 
         Input:  rows, with the hash of their group where not all groups are kept
-        Output: the rows, with the number of rows "n" of the unit in the group, "c" = min(n, cap), and the unit's sum
-                "a" of c over the groups that it keeps
+        Output: the rows, with the number of rows "n" of the unit in the group, "c" = min(n, cap),
+                and the unit's sum "a" of c over the groups that it keeps
         """
         raise NotImplementedError
 
     def spread(self, frame: Frame, into: str) -> Frame:
-        """Add the weight ⌊d · w / n⌋ of "d" of a unit's "n" rows in a group, where "w" is the row weight of all n.
+        """Add the weight ⌊d · w / n⌋ of "d" of a unit's "n" rows in a group, where
+        "w" is the row weight of all n.
 
-        The weights of disjoint sets of rows add up to at most w. With w = q·n + r the result is d·q + ⌊d·r / n⌋, and no
-        product wraps: d·q <= w, and d·r < n² fits in 64 bits while a unit has fewer than 2^31 rows in a group.
+        The weights of disjoint sets of rows add up to at most w. With w = q·n + r the result is d·q
+        + ⌊d·r / n⌋, and no product wraps: d·q <= w, and d·r < n² fits in 64 bits while a unit has
+        fewer than 2^31 rows in a group.
         """
         d, w, n = nw.col("d"), nw.col("w"), nw.col("n")
         quotient = self.quotient(w, n)
-        return frame.with_columns((d * quotient + self.quotient(d * (w - quotient * n), n)).alias(into))
+        return frame.with_columns(
+            (d * quotient + self.quotient(d * (w - quotient * n), n)).alias(into)
+        )
 
     def key_table(self, frame: Frame, keys: pl.DataFrame) -> Frame | None:
-        """Many different listed keys of a column as a table, so that the text of a query does not grow with them.
+        """Many different listed keys of a column as a table, so that the text of a
+        query does not grow with them.
 
         None where the engine compares with a list as quickly, or where no table can come to it.
         """
         return None
 
     def membership(self, frame: Frame, column: str, values: pl.Series, into: str) -> Frame | None:
-        """Add a column that says whether another one is equal to one of many values, which are not null.
+        """Add a column that says whether another one is equal to one of
+        many values, which are not null.
 
         None where `is_one_of` is as quick.
         """
         return None
 
     def labelled(
-        self, frame: Frame, column: str, edges: Sequence[float], right: bool, labels: Sequence[Any], into: str
+        self,
+        frame: Frame,
+        column: str,
+        edges: Sequence[float],
+        right: bool,
+        labels: Sequence[Any],
+        into: str,
     ) -> Frame:
-        """Add the label of the interval that holds a number of a column; any label where the number is missing.
+        """Add the label of the interval that holds a number of a column;
+        any label where the number is missing.
 
-        Input:  edges: growing, between the intervals; right: whether an edge belongs to the interval on its left;
-                labels: in the form in which the engine holds texts, one more than edges
+        Input:  edges: growing, between the intervals; right: whether an edge belongs to the
+                interval on its left; labels: in the form in which the engine holds texts, one more
+                than edges
         """
 
         def label(first: int, last: int) -> nw.Expr:
@@ -350,12 +416,18 @@ class Backend(ABC):
 
     @abstractmethod
     def kept(
-        self, pairs: Frame, units: Sequence[str], column: str, most: int, salt: str, hashes: dict[str, Any]
+        self,
+        pairs: Frame,
+        units: Sequence[str],
+        column: str,
+        most: int,
+        salt: str,
+        hashes: dict[str, Any],
     ) -> Frame:
         """For each unit, the `most` of its distinct values of a column that have the lowest hashes.
 
-        Of a tie at the border no value is kept. The hash does not change with the version of the engine. The salt is
-        hexadecimal. An engine may keep hashes that it computed with this salt.
+        Of a tie at the border no value is kept. The hash does not change with the version of the
+        engine. The salt is hexadecimal. An engine may keep hashes that it computed with this salt.
         """
 
     @abstractmethod
@@ -363,11 +435,15 @@ class Backend(ABC):
         """Add what a function makes of the cells of a column."""
 
     def against_search(self, rows: Any, task: Task, pattern: Pattern) -> str:
-        """Why a pattern is not searched here, or an empty text. Input: rows: the native table without its rows."""
+        """Why a pattern is not searched here, or an empty text.
+        Input: rows: the native table without its rows.
+        """
         return ""
 
     def ending(self, frame: Frame, column: str, offset: int, length: int, into: str) -> Frame:
-        """Characters of a text from a place at its end on, -1 being the last; places before the first one count."""
+        """Characters of a text from a place at its end on, -1 being the last;
+        places before the first one count.
+        """
         return frame.with_columns(nw.col(column).str.slice(offset, length).alias(into))
 
     @abstractmethod
@@ -378,7 +454,9 @@ class Backend(ABC):
 
     @abstractmethod
     def constant(self, value: Any, dtype: DType) -> Any:
-        """A constant in the form in which a column of the type holds it: a time perhaps as its ticks."""
+        """A constant in the form in which a column of the type holds
+        it: a time perhaps as its ticks.
+        """
 
     def real(self, value: float) -> nw.Expr:
         """A constant of type Float64."""
@@ -390,7 +468,9 @@ class Backend(ABC):
 
     @abstractmethod
     def moment(self, value: nw.Expr, domain: ColumnDomain) -> nw.Expr:
-        """A time in a form that can be compared: with all times that have a zone, or with all that have none."""
+        """A time in a form that can be compared: with all times that have a
+        zone, or with all that have none.
+        """
 
     @abstractmethod
     def retimed(self, value: nw.Expr, source: DType, target: DType) -> nw.Expr:
@@ -401,7 +481,9 @@ class Backend(ABC):
         return value.cast(dtype)
 
     def single(self, value: nw.Expr) -> nw.Expr:
-        """A Float64 rounded to the nearest 32-bit float, infinite where the float is too large for 32 bits."""
+        """A Float64 rounded to the nearest 32-bit float, infinite where the
+        float is too large for 32 bits.
+        """
         return value.cast(nw.Float32).cast(nw.Float64)
 
     def decimal(self, frame: Frame, value: nw.Expr) -> nw.Expr:
@@ -414,7 +496,9 @@ class Backend(ABC):
 
     @abstractmethod
     def quotient(self, top: nw.Expr, bottom: nw.Expr | int) -> nw.Expr:
-        """⌊top / bottom⌋ in whole numbers, exactly, for 0 < bottom < 2^62 and a result below 2^51 in size."""
+        """⌊top / bottom⌋ in whole numbers, exactly, for 0 < bottom < 2^62
+        and a result below 2^51 in size.
+        """
 
     @abstractmethod
     def remainder(self, top: nw.Expr, by: int) -> nw.Expr:
@@ -449,7 +533,15 @@ def digest(size: int, salt: bytes, cells: Iterable[Cell]) -> bytes:
     """
     total = hashlib.blake2b(digest_size=size)
     for cell in (salt, *cells):
-        kind = b"n" if cell is None else b"b" if isinstance(cell, bytes) else b"f" if isinstance(cell, float) else b"i"
+        kind = (
+            b"n"
+            if cell is None
+            else b"b"
+            if isinstance(cell, bytes)
+            else b"f"
+            if isinstance(cell, float)
+            else b"i"
+        )
         raw = cell if isinstance(cell, bytes) else repr(cell).encode()
         total.update(b"%c%d " % (kind, len(raw)))
         total.update(raw)

@@ -1,4 +1,5 @@
-"""Dask dataframes: each partition is converted to the types of the whole table, and queries run on parts of the units.
+"""Dask dataframes: each partition is converted to the types of the whole table, and
+queries run on parts of the units.
 
 `dpframe.engine.parts.shuffle` makes the parts, runs Polars on each, and adds up their sums.
 """
@@ -27,7 +28,9 @@ class _Dask(PolarsBackend):
     name = "dask"
 
     def adopt(self, table: object) -> Data | None:
-        """The table with the types that Dask states. No partition is inspected, although its types may differ."""
+        """The table with the types that Dask states.
+        No partition is inspected, although its types may differ.
+        """
         if not isinstance(table, dd.DataFrame):
             return None
         types = arrow.from_pandas(table._meta)
@@ -40,7 +43,9 @@ class _Dask(PolarsBackend):
         return Data("pandas", types.schema, scan, engine="dask", watched=_local_files(table))
 
     def try_threads(self, data: Data) -> None:
-        """A task of Dask's: an empty table is one of Polars. Only the main thread gets Dask's pool of threads."""
+        """A task of Dask's: an empty table is one of Polars.
+        Only the main thread gets Dask's pool of threads.
+        """
         task: Any = delayed
         task(int)().compute()
         pool = threaded.default_pool
@@ -55,9 +60,13 @@ class _Dask(PolarsBackend):
 
 
 def _local_files(table: Any) -> tuple[Path, ...]:
-    """The files of this machine that a table is read from; Dask has their columns from its first look."""
+    """The files of this machine that a table is read from;
+    Dask has their columns from its first look.
+    """
     steps = list(table.expr.walk())
-    parquet = [step._dataset_info["ds"].files for step in steps if hasattr(type(step), "_dataset_info")]
+    parquet = [
+        step._dataset_info["ds"].files for step in steps if hasattr(type(step), "_dataset_info")
+    ]
     files = [*itertools.chain(*parquet), *_opened([step.operands for step in steps])]
     return tuple(path for path in map(Path, dict.fromkeys(files)) if path.is_file())
 

@@ -1,4 +1,6 @@
-"""Ibis tables. A query is one expression, which Ibis writes in the SQL of the table's database: see `Dialect`."""
+"""Ibis tables.
+A query is one expression, which Ibis writes in the SQL of the table's database: see `Dialect`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,13 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends.base import CellFunction, Frame, Reached
 from dpframe.engine.backends.ibis_checks import database_of, fetched
 from dpframe.engine.backends.ibis_dialect import Dialect, dialect_of
-from dpframe.engine.backends.sql import MOST_CONSTANTS, SqlBackend, our_names, plain_table, schema_of
+from dpframe.engine.backends.sql import (
+    MOST_CONSTANTS,
+    SqlBackend,
+    our_names,
+    plain_table,
+    schema_of,
+)
 from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import ColumnDomain, Kind, Pattern, Task, kind, zone_of
@@ -32,22 +40,32 @@ class _Ibis(SqlBackend):
         if not isinstance(table, ibis.Table):
             return None
         if getattr(database_of(table), "name", "") == "duckdb":
-            return _held_open(table, import_module("dpframe.engine.backends.duckdb").BACKEND.adopt(_relation(table)))
+            return _held_open(
+                table,
+                import_module("dpframe.engine.backends.duckdb").BACKEND.adopt(_relation(table)),
+            )
         dialect = dialect_of(table)
         types = dialect.types(table)
         names = our_names(types)
         column_types = {name: types[name] for name in names}
-        schema, source = schema_of(self, column_types, dialect.against(table, column_types)), dialect.opened(table)
+        schema, source = (
+            schema_of(self, column_types, dialect.against(table, column_types)),
+            dialect.opened(table),
+        )
         unread = {name for name, domain in schema if kind(domain.dtype) == Kind.OTHER}
 
         def scan(selection: Sequence[str], *, empty: bool = False) -> ibis.Value:
             columns = {
-                names[name]: _is_there(source[name]) if name in unread else dialect.held(source[name], types[name])
+                names[name]: _is_there(source[name])
+                if name in unread
+                else dialect.held(source[name], types[name])
                 for name in selection
             }
             return source.select(**(columns or {"s": ibis.literal(1)}))
 
-        return Data("pandas", schema, scan, True, self.name, names, stated=lambda: dialect.stated(table))
+        return Data(
+            "pandas", schema, scan, True, self.name, names, stated=lambda: dialect.stated(table)
+        )
 
     def fetch(self, table: ibis.Table) -> pl.DataFrame:
         return fetched(table)
@@ -55,11 +73,13 @@ class _Ibis(SqlBackend):
     def together(self, first: ibis.Table, second: ibis.Table) -> bool:
         """Whether both are tables of one connection.
 
-        To Ibis, two connections that were made alike are equal, such as two databases in memory. It would read the
-        tables of both names from one of them.
+        To Ibis, two connections that were made alike are equal, such as two databases in memory. It
+        would read the tables of both names from one of them.
         """
         tables = [
-            table for rows in (first, second) for table in rows.op().find((ops.DatabaseTable, ops.SQLQueryResult))
+            table
+            for rows in (first, second)
+            for table in rows.op().find((ops.DatabaseTable, ops.SQLQueryResult))
         ]
         return len({id(table.source) for table in tables}) <= 1
 
@@ -72,7 +92,9 @@ class _Ibis(SqlBackend):
         return dialect_of(rows).brings_keys(rows)
 
     def reached(self, table: Callable[[], Any]) -> Reached:
-        """The database of a table. Ibis has its connection, which is an open file where the database is a server."""
+        """The database of a table.
+        Ibis has its connection, which is an open file where the database is a server.
+        """
         for backend in table()._find_backends()[0]:
             opened = getattr(backend.con, "fileno", None)
             return Reached(backend.name, None if opened is None else opened())
@@ -94,8 +116,8 @@ class _Ibis(SqlBackend):
         except OperationNotDefinedError as error:  # about the query alone: no row is read
             lacking = str(error)
         raise UnsupportedOperation(
-            f"Ibis cannot write this question in the SQL of {database_of(native[0]).name}: {lacking}. "
-            "Protect a Polars table: dp.protect(table.to_polars(), ...)."
+            f"Ibis cannot write this question in the SQL of {database_of(native[0]).name}: "
+            f"{lacking}. Protect a Polars table: dp.protect(table.to_polars(), ...)."
         )
 
     # Texts
@@ -105,14 +127,22 @@ class _Ibis(SqlBackend):
         return dialect_of(rows).bytewise(rows)
 
     def membership(self, frame: Frame, column: str, values: pl.Series, into: str) -> Frame | None:
-        """Write many constants at once, where the database can: Ibis makes an object of each value of a list."""
+        """Write many constants at once, where the database can:
+        Ibis makes an object of each value of a list.
+        """
         rows = frame.to_native()
-        test = dialect_of(rows).one_of(rows[column], values) if len(values) > MOST_CONSTANTS else None
+        test = (
+            dialect_of(rows).one_of(rows[column], values) if len(values) > MOST_CONSTANTS else None
+        )
         return None if test is None else nw.from_native(rows.mutate(**{into: test}))
 
     def is_one_of(self, frame: Frame, value: nw.Expr, values: Iterable[object]) -> nw.Expr:
-        """Compare with constants. Those from 2^63 on get the type uint64, since Ibis takes plain integers for int64."""
-        return value.is_in([ibis.literal(x, "uint64") if _is_large(x) else x for x in self.texts(frame, values)])
+        """Compare with constants.
+        Those from 2^63 on get the type uint64, since Ibis takes plain integers for int64.
+        """
+        return value.is_in(
+            [ibis.literal(x, "uint64") if _is_large(x) else x for x in self.texts(frame, values)]
+        )
 
     # Columns
 
@@ -139,25 +169,31 @@ class _Ibis(SqlBackend):
         return nw.from_native(dialect_of(rows).settled(rows))
 
     def real(self, value: float) -> nw.Expr:
-        """A float constant, as a cast of a text: Ibis writes a plain 0.5, which SQL reads as a decimal."""
+        """A float constant, as a cast of a text: Ibis writes a plain
+        0.5, which SQL reads as a decimal.
+        """
         return nw.lit(repr(value)).cast(nw.Float64)
 
     def moment(self, value: nw.Expr, domain: ColumnDomain) -> nw.Expr:
-        """Unsigned integers as decimals, which compare exactly: Ibis cannot compare unsigned with signed integers."""
+        """Unsigned integers as decimals, which compare exactly:
+        Ibis cannot compare unsigned with signed integers.
+        """
         is_unsigned = domain.dtype.is_unsigned_integer()
         return value.cast(nw.Decimal(20, 0)) if is_unsigned else super().moment(value, domain)
 
     def reason_against(self, dtype: DType) -> str:
         if zone_of(dtype) is not None:
             return (
-                "databases do not agree on zones: store times without one, on the clock that you ask about, before "
-                "dp.protect(...)"
+                "databases do not agree on zones: store times without one, on the clock that you "
+                "ask about, before dp.protect(...)"
             )
         return super().reason_against(dtype)
 
 
 def _held_open(table: ibis.Table, data: Data) -> Data:
-    """The data of a relation, with its connection: a relation of DuckDB 1 does not keep its own open."""
+    """The data of a relation, with its connection:
+    a relation of DuckDB 1 does not keep its own open.
+    """
     backend = database_of(table)
 
     def scan(selection: Sequence[str], *, empty: bool = False) -> Any:
@@ -170,16 +206,22 @@ def _held_open(table: ibis.Table, data: Data) -> Data:
 def _relation(table: ibis.Table) -> Any:
     """A table of Ibis on DuckDB as DuckDB's own relation, on the same connection.
 
-    DuckDB's sums of whole numbers have 128 bits. Ibis states another type for them, in which they are read; null where
-    a number does not fit.
+    DuckDB's sums of whole numbers have 128 bits. Ibis states another type for them, in which they
+    are read; null where a number does not fit.
     """
     backend, schema = database_of(table), table.schema()
     backend._run_pre_execute_hooks(table)
     rows = backend.con.sql(str(backend.compile(table)))
-    wide = [name for name, dtype in zip(rows.columns, rows.types, strict=True) if str(dtype) == "HUGEINT"]
+    wide = [
+        name
+        for name, dtype in zip(rows.columns, rows.types, strict=True)
+        if str(dtype) == "HUGEINT"
+    ]
     said = {name: "BIGINT" if schema[name].is_integer() else "DECIMAL(38, 0)" for name in wide}
     quoted = {name: '"' + name.replace('"', '""') + '"' for name in wide}
-    casts = ", ".join(f"TRY_CAST({quoted[name]} AS {said[name]}) AS {quoted[name]}" for name in wide)
+    casts = ", ".join(
+        f"TRY_CAST({quoted[name]} AS {said[name]}) AS {quoted[name]}" for name in wide
+    )
     return rows.project(f"* REPLACE ({casts})") if wide else rows
 
 

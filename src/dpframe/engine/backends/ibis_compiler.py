@@ -1,6 +1,8 @@
-"""The base of the compilers and dialects of SQLite, DataFusion and PostgreSQL, whose SQL no cell makes fail.
+"""The base of the compilers and dialects of SQLite, DataFusion and
+PostgreSQL, whose SQL no cell makes fail.
 
-An operation that is not on the list is refused before the charge, because its SQL could fail on a cell.
+An operation that is not on the list is refused before the charge, because its SQL could fail on a
+cell.
 """
 
 from __future__ import annotations
@@ -31,14 +33,15 @@ from dpframe.plan import Pattern, Task
 
 Sql = sge.Expression  # what Ibis compiles an operation to
 
-_TABLES = """Select Filter Project Aggregate JoinChain JoinLink JoinTable JoinReference SelfReference
-CTE Union Limit Distinct DropColumns DropNull FillNull DummyTable"""
+_TABLES = """Select Filter Project Aggregate JoinChain JoinLink JoinTable JoinReference
+SelfReference CTE Union Limit Distinct DropColumns DropNull FillNull DummyTable"""
 _VALUES = """Field Literal Alias Cast Add Subtract Multiply Divide Modulus Floor Abs Sqrt Log Negate
 Equals NotEquals Less LessEqual Greater GreaterEqual And Or Not IsNull NotNull IsNan InValues
 Coalesce Greatest Least Clip IfElse SearchedCase Count CountStar CountDistinct Sum Min Max Any
 WindowFunction WindowBoundary RowNumber MinRank SortKey
 StringLength StringContains StartsWith EndsWith Substring RegexSearch"""
-_TOTAL = frozenset(f"{_TABLES} {_VALUES}".split())  # the operations that no cell makes fail, with the SQL written here
+# the operations that no cell makes fail, with the SQL written here
+_TOTAL = frozenset(f"{_TABLES} {_VALUES}".split())
 _SIGNS = {ops.Add: "+", ops.Subtract: "-", ops.Multiply: "*"}
 _COMPARISONS = {
     ops.Equals: "=",
@@ -65,7 +68,9 @@ class Written(ops.Value):
 
 
 class Called(ops.Value):
-    """A call of one of dpframe's functions, by its name, with constants and any number of columns."""
+    """A call of one of dpframe's functions, by its name, with
+    constants and any number of columns.
+    """
 
     name: str
     options: VarTuple[object]
@@ -81,7 +86,9 @@ def written(value: ibis.Value, text: str, dtype: str) -> ibis.Value:
 
 def called(name: str, columns: Sequence[ibis.Value], dtype: str, *options: object) -> ibis.Value:
     """An Ibis column that one of dpframe's functions computes of others."""
-    return Called(name, options, tuple(column.op() for column in columns), ibis.dtype(dtype)).to_expr()
+    return Called(
+        name, options, tuple(column.op() for column in columns), ibis.dtype(dtype)
+    ).to_expr()
 
 
 # SQL with operands
@@ -99,14 +106,18 @@ def pieces(text: str) -> Sequence[str]:
 
 
 def whole_literal(value: int) -> str:
-    """SQL of a whole number of 64 bits. A database would read 9223372036854775808, without its sign, as a float."""
+    """SQL of a whole number of 64 bits.
+    A database would read 9223372036854775808, without its sign, as a float.
+    """
     return f"({value})" if value > -(2**63) else "(-9223372036854775807 - 1)"
 
 
 class TotalCompiler(SQLGlotCompiler):
-    """A compiler of operations that no cell makes fail. It stands before that of Ibis among the bases of a database's.
+    """A compiler of operations that no cell makes fail.
+    It stands before that of Ibis among the bases of a database's.
 
-    An operation is written by its line in `SQL`, or by a method, here or in a subclass, or as Ibis writes it.
+    An operation is written by its line in `SQL`, or by a method, here or in a subclass, or as Ibis
+    writes it.
     """
 
     title: ClassVar[str]
@@ -122,8 +133,8 @@ class TotalCompiler(SQLGlotCompiler):
         kind = type(op)
         if kind.__name__ not in _TOTAL and kind.__name__ not in self.also:
             raise self.refused(
-                f"{kind.__name__} is refused, because it could fail on a cell. Take these steps in the database, "
-                "before dp.protect(...)."
+                f"{kind.__name__} is refused, because it could fail on a cell. Take these steps in "
+                "the database, before dp.protect(...)."
             )
         if kind in _SIGNS:
             return self.arithmetic(op, _SIGNS[kind], **parts)
@@ -150,7 +161,9 @@ class TotalCompiler(SQLGlotCompiler):
 
     def filled(self, text: str, **operands: Sql) -> Sql:
         """SQL with its operands a, b and c, in brackets. The SQL should name each operand once."""
-        inner = "".join(self.sql_of(operands[x]) if i % 2 else x for i, x in enumerate(pieces(text)))
+        inner = "".join(
+            self.sql_of(operands[x]) if i % 2 else x for i, x in enumerate(pieces(text))
+        )
         return raw(inner if _CALL.fullmatch(text) else f"({inner})")
 
     def line(self, op: ops.Value, text: str, operands: Sequence[Sql]) -> Sql:
@@ -165,12 +178,16 @@ class TotalCompiler(SQLGlotCompiler):
         return self.computed_once(rows) if computes and isinstance(rows, sge.Select) else rows
 
     def computed_once(self, rows: sge.Select) -> sge.Select:
-        """A subquery whose columns are computed once, even if several expressions of the query around it read them."""
+        """A subquery whose columns are computed once, even if several expressions of
+        the query around it read them.
+        """
         return rows
 
     # Constants
 
-    def visit_Literal(self, op: ops.Literal, *, value: int | float | str | None, dtype: types.DataType) -> Sql:
+    def visit_Literal(
+        self, op: ops.Literal, *, value: int | float | str | None, dtype: types.DataType
+    ) -> Sql:
         if value is None:
             return self.missing(dtype)
         if isinstance(value, str):
@@ -227,12 +244,17 @@ class TotalCompiler(SQLGlotCompiler):
                 f"cast: {self.title}'s cast of {have} to {to} could fail on a cell: cast it before."
             )
         if to.is_floating():
-            return self.single(op, arg) if to.is_float32() and not have.is_float32() else self.real(op.arg, arg)
+            return (
+                self.single(op, arg)
+                if to.is_float32() and not have.is_float32()
+                else self.real(op.arg, arg)
+            )
         if to.is_decimal() and have.is_integer():
             return arg  # whole numbers of 64 bits compare exactly
         if not to.is_integer() or have.is_decimal():
             raise UnsupportedOperation(
-                f"cast: {self.title}'s cast of {have} to {to} is refused: cast to 'int64' or 'float64'."
+                f"cast: {self.title}'s cast of {have} to {to} is refused: cast to 'int64' or "
+                "'float64'."
             )
         if have.is_boolean():
             return self.truth_as_number(arg)
@@ -278,7 +300,9 @@ class TotalCompiler(SQLGlotCompiler):
         return self.remainder(op, left, right)
 
     def remainder(self, op: ops.Modulus, left: Sql, right: Sql) -> Sql:
-        """The remainder of whole numbers, with the sign of the first one; null where the other one is 0."""
+        """The remainder of whole numbers, with the sign of the first one;
+        null where the other one is 0.
+        """
         return self.filled("a % b", a=left, b=right)
 
     def visit_Log(self, op: ops.Log, *, arg: Sql, base: Sql) -> Sql:
@@ -298,11 +322,19 @@ class TotalCompiler(SQLGlotCompiler):
         if is_not_nan(op):
             return self.not_nan(op, results[0])
         return super().visit_SearchedCase(
-            op, cases=cases, results=self.alike(op, op.results, results), default=self.typed(op, op.default, default)
+            op,
+            cases=cases,
+            results=self.alike(op, op.results, results),
+            default=self.typed(op, op.default, default),
         )
 
-    def visit_IfElse(self, op: ops.IfElse, *, bool_expr: Sql, true_expr: Sql, false_null_expr: Sql) -> Sql:
-        yes, no = self.typed(op, op.true_expr, true_expr), self.typed(op, op.false_null_expr, false_null_expr)
+    def visit_IfElse(
+        self, op: ops.IfElse, *, bool_expr: Sql, true_expr: Sql, false_null_expr: Sql
+    ) -> Sql:
+        yes, no = (
+            self.typed(op, op.true_expr, true_expr),
+            self.typed(op, op.false_null_expr, false_null_expr),
+        )
         return self.filled("CASE WHEN a THEN b ELSE c END", a=bool_expr, b=yes, c=no)
 
     def visit_Coalesce(self, op: ops.Coalesce, *, arg: Sequence[Sql]) -> Sql:
@@ -314,7 +346,9 @@ class TotalCompiler(SQLGlotCompiler):
     def visit_Least(self, op: ops.Least, *, arg: Sequence[Sql]) -> Sql:
         return super().visit_Least(op, arg=self.alike(op, op.arg, arg))
 
-    def alike(self, op: ops.Value, values: Sequence[ops.Value], several: Sequence[Sql]) -> list[Sql]:
+    def alike(
+        self, op: ops.Value, values: Sequence[ops.Value], several: Sequence[Sql]
+    ) -> list[Sql]:
         """Several results in the type of all of them."""
         return [self.typed(op, value, sql) for value, sql in zip(values, several, strict=True)]
 
@@ -339,10 +373,14 @@ class TotalCompiler(SQLGlotCompiler):
 
     # Texts
 
-    def visit_Substring(self, op: ops.Substring, *, arg: Sql, start: Sql, length: Sql | None) -> Sql:
+    def visit_Substring(
+        self, op: ops.Substring, *, arg: Sql, start: Sql, length: Sql | None
+    ) -> Sql:
         first, most = _constant(op.start), _constant(op.length)
         if first is None or most is None or most < 0:
-            raise self.refused("the start and length of a part of a text must be constants, as in str.slice(0, 3).")
+            raise self.refused(
+                "the start and length of a part of a text must be constants, as in str.slice(0, 3)."
+            )
         return self.part_of(op, arg, first, most)
 
     def part_of(self, op: ops.Substring, arg: Sql, first: int, most: int) -> Sql:
@@ -354,7 +392,9 @@ class TotalCompiler(SQLGlotCompiler):
         return self.matches(op, arg, str(op.pattern.value))
 
     def matches(self, op: ops.RegexSearch, arg: Sql, pattern: str) -> Sql:
-        r"""Whether a text has a part of the pattern, in which Ibis writes the end of a text as \z."""
+        r"""Whether a text has a part of the pattern, in which Ibis
+        writes the end of a text as \z.
+        """
         raise NotImplementedError
 
 
@@ -370,15 +410,21 @@ def _constant(op: ops.Value | None) -> int | None:
 
 
 def listed_float(op: ops.Value) -> float | None:
-    """The value of a float constant, which arrives as the cast of a text literal; None for another expression."""
+    """The value of a float constant, which arrives as the cast of a text
+    literal; None for another expression.
+    """
     match op:
-        case ops.Cast(arg=ops.Literal(value=str(digits))) if op.to.is_float64() and op.arg.dtype.is_string():
+        case ops.Cast(arg=ops.Literal(value=str(digits))) if (
+            op.to.is_float64() and op.arg.dtype.is_string()
+        ):
             return float(digits)
     return None
 
 
 def is_not_nan(op: ops.SearchedCase) -> bool:
-    """Whether a CASE is the expression for "null in place of NaN" as narwhals writes it (see `not_nan`)."""
+    """Whether a CASE is the expression for "null in place of NaN" as
+    narwhals writes it (see `not_nan`).
+    """
     match op.cases, op.default:
         case [ops.Not(arg=ops.IfElse() as test)], ops.Literal(value=None):
             return test.false_null_expr == ops.IsNan(op.results[0])
@@ -389,7 +435,9 @@ def is_not_nan(op: ops.SearchedCase) -> bool:
 
 
 class CompiledDialect(Dialect):
-    """The dialect of a database whose queries are written by a compiler of ours, which is derived from that of Ibis."""
+    """The dialect of a database whose queries are written by a compiler of ours,
+    which is derived from that of Ibis.
+    """
 
     integers: str  # whose integers a public number does not fit, in words
 
@@ -407,7 +455,9 @@ class CompiledDialect(Dialect):
         return ops.SQLQueryResult(str(backend.compile(table)), table.schema(), backend).to_expr()
 
     def bytewise(self, rows: ibis.Table) -> bool:
-        """Texts stay texts for Ibis: the compiler sees to it that they are compared by their bytes."""
+        """Texts stay texts for Ibis: the compiler sees to it that
+        they are compared by their bytes.
+        """
         return False
 
     def against_search(self, task: Task, pattern: Pattern) -> str:
@@ -423,8 +473,8 @@ class CompiledDialect(Dialect):
         for name, dtype in table.schema.items():
             if dtype == pl.UInt64 and (table.get_column(name) >= 2**63).any():
                 raise UnsupportedOperation(
-                    f"join: the public column {name!r} has numbers of 2^63 or more, and {self.integers} are smaller. "
-                    "Cast the column to pl.Float64."
+                    f"join: the public column {name!r} has numbers of 2^63 or more, and "
+                    f"{self.integers} are smaller. Cast the column to pl.Float64."
                 )
 
     def brought(self, beside: ibis.Table, table: pl.DataFrame) -> ibis.Table:
@@ -433,10 +483,14 @@ class CompiledDialect(Dialect):
 
 
 def table_of(rows: ibis.Table, values: Sequence[Sequence[Cell]]) -> pl.DataFrame:
-    """The rows of a query, of which a driver of Python gave the cells, in the types that Ibis states."""
+    """The rows of a query, of which a driver of Python gave the cells,
+    in the types that Ibis states.
+    """
     columns = zip(*values, strict=True) if values else iter([()] * len(rows.columns))
     schema = rows.schema().items()
-    return pl.DataFrame([_column(name, cells, dtype) for (name, dtype), cells in zip(schema, columns, strict=True)])
+    return pl.DataFrame(
+        [_column(name, cells, dtype) for (name, dtype), cells in zip(schema, columns, strict=True)]
+    )
 
 
 def _column(name: str, cells: Iterable[Cell], dtype: types.DataType) -> pl.Series:

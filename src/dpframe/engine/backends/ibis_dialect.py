@@ -1,8 +1,8 @@
 """The operations in which the databases of Ibis differ, with the SQL that Ibis writes by default.
 
-The SQL that Ibis writes can fail on a cell in some databases. A database in which a cell could make this SQL fail has a
-module of its own with another `Dialect`, and a line in `_DIALECTS`. Before a table of any other database is protected,
-dpframe runs tests there on numbers and texts of its own.
+The SQL that Ibis writes can fail on a cell in some databases. A database in which a cell could make
+this SQL fail has a module of its own with another `Dialect`, and a line in `_DIALECTS`. Before a
+table of any other database is protected, dpframe runs tests there on numbers and texts of its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,15 @@ import polars as pl
 from ibis.expr.datatypes import DataType
 from narwhals.dtypes import DType
 
-from dpframe.engine.backends.base import Cased, CellFunction, Parsed, Part, Piece, Replaced, Stripped
+from dpframe.engine.backends.base import (
+    Cased,
+    CellFunction,
+    Parsed,
+    Part,
+    Piece,
+    Replaced,
+    Stripped,
+)
 from dpframe.engine.backends.ibis_checks import (
     check_apart,
     check_numbers,
@@ -58,11 +66,15 @@ _IN_IBIS: Mapping[type, tuple[str, str]] = {
     Piece: ("str.split", "table.s.split(',')[0]"),
     Stripped: ("str.strip_chars", "table.s.strip()"),
 }
-_UNTRIED = "{}: nobody has tried it on this database. Change the texts before they come to dpframe: table.mutate(s={})."
+_UNTRIED = (
+    "{}: nobody has tried it on this database. Change the texts before they come to dpframe: "
+    "table.mutate(s={})."
+)
 
 
 def forgotten(rows: ibis.Table, drop: Callable[[str], object]) -> None:
-    """Remove from the database the public tables of a query that dpframe brought there; Ibis would keep them.
+    """Remove from the database the public tables of a query that dpframe
+    brought there; Ibis would keep them.
 
     Input:  drop: what removes a table, by its name
     """
@@ -74,14 +86,19 @@ def forgotten(rows: ibis.Table, drop: Callable[[str], object]) -> None:
 
 
 class Dialect:
-    """The operations in which databases differ. Values are Ibis expressions, and no cell makes one of them fail."""
+    """The operations in which databases differ.
+    Values are Ibis expressions, and no cell makes one of them fail.
+    """
 
     def opened(self, table: ibis.Table) -> ibis.Table:
-        """The user's table in a form in which the user's own steps keep their meaning under our compiler."""
+        """The user's table in a form in which the user's own steps keep
+        their meaning under our compiler.
+        """
         return table
 
     def against(self, table: ibis.Table, types: Mapping[str, DType]) -> dict[str, str]:
-        """For each column that cannot be held for another reason than its type, that reason. No row is read.
+        """For each column that cannot be held for another reason than its type, that reason.
+        No row is read.
 
         Errors: UnsupportedOperation where the table as a whole cannot be held
         """
@@ -92,11 +109,15 @@ class Dialect:
         return unsafe | {name: _wide(name) for name in types if has_many_digits(schema[name])}
 
     def types(self, table: ibis.Table) -> dict[str, DType]:
-        """The types of the columns as narwhals has them; Unknown where narwhals has no such type."""
+        """The types of the columns as narwhals has them;
+        Unknown where narwhals has no such type.
+        """
         return {name: _type_of(name, dtype) for name, dtype in table.schema().items()}
 
     def stated(self, table: ibis.Table) -> dict[str, str]:
-        """The types of the columns that the user's steps begin with, as the database states them. No row is read."""
+        """The types of the columns that the user's steps begin with, as the database states them.
+        No row is read.
+        """
         sources = table.op().find((ops.DatabaseTable, ops.SQLQueryResult))
         return {
             name if len(sources) == 1 else f"{name} of {source.name}": dtype
@@ -104,8 +125,12 @@ class Dialect:
             for name, dtype in self.types_of(database_of(table), source).items()
         }
 
-    def types_of(self, backend: Any, source: ops.DatabaseTable | ops.SQLQueryResult) -> dict[str, str]:
-        """The types of the columns of a table, a view or a query, as the database states them now."""
+    def types_of(
+        self, backend: Any, source: ops.DatabaseTable | ops.SQLQueryResult
+    ) -> dict[str, str]:
+        """The types of the columns of a table, a view or a query,
+        as the database states them now.
+        """
         if isinstance(source, ops.SQLQueryResult):
             schema = backend.sql(source.query).schema()
         else:
@@ -115,7 +140,9 @@ class Dialect:
         return {name: str(dtype) for name, dtype in schema.items()}
 
     def held(self, value: ibis.Value, dtype: DType) -> ibis.Value:
-        """A column of the user's in the form in which dpframe holds it: a time as its ticks, a text as text."""
+        """A column of the user's in the form in which dpframe holds it:
+        a time as its ticks, a text as text.
+        """
         return _held(value, dtype)
 
     def brought(self, beside: ibis.Table, table: pl.DataFrame) -> ibis.Table:
@@ -128,11 +155,14 @@ class Dialect:
         return False
 
     def one_of(self, value: ibis.Value, values: pl.Series) -> ibis.Value:
-        """Whether a column is equal to one of many constants; None where Ibis' own `isin` is to compare."""
+        """Whether a column is equal to one of many constants;
+        None where Ibis' own `isin` is to compare.
+        """
         return None
 
     def bytewise(self, rows: ibis.Table) -> bool:
-        """Whether texts are held as their bytes: they are not, so the database must tell different texts apart.
+        """Whether texts are held as their bytes: they are not, so the database
+        must tell different texts apart.
 
         Errors: UnsupportedOperation where it takes some different texts for equal
         """
@@ -144,7 +174,9 @@ class Dialect:
         return value.cast(nw.String).cast(nw.Float64)
 
     def keyed_hash(self, rows: ibis.Table, columns: Sequence[str], salt: str) -> ibis.Value:
-        """64 bits that depend on the salt and the values: the database's own hash of a text that contains them."""
+        """64 bits that depend on the salt and the values:
+        the database's own hash of a text that contains them.
+        """
         return _joined(rows, columns, salt).hash()
 
     def stable_hash(self, rows: ibis.Table, columns: Sequence[str], salt: str) -> ibis.Value:
@@ -167,8 +199,9 @@ class Dialect:
                 return _part(value, dtype, part)
             case Cased():
                 raise UnsupportedOperation(
-                    "str.to_lowercase and str.to_uppercase: databases disagree on which letters have another case. "
-                    "Change the texts before dp.protect(...), as in table.mutate(s=table.s.lower())."
+                    "str.to_lowercase and str.to_uppercase: databases disagree on which letters "
+                    "have another case. Change the texts before dp.protect(...), as in "
+                    "table.mutate(s=table.s.lower())."
                 )
         raise UnsupportedOperation(_UNTRIED.format(*_IN_IBIS[type(function)]))
 
@@ -181,7 +214,9 @@ class Dialect:
         return ops.Substring(value, offset, length).to_expr()
 
     def settled(self, rows: ibis.Table) -> ibis.Table:
-        """The rows behind a step that the database's planner does not look through; see `Backend.settled`."""
+        """The rows behind a step that the database's planner does not look
+        through; see `Backend.settled`.
+        """
         return rows
 
     def planned(self, rows: ibis.Table) -> pl.DataFrame:
@@ -189,13 +224,19 @@ class Dialect:
         return self.read(rows.limit(0))
 
     def try_threads(self, rows: ibis.Table) -> None:
-        """A small computation in the threads of the database, if it runs in this process; see `Backend`."""
+        """A small computation in the threads of the database, if it runs
+        in this process; see `Backend`.
+        """
         self.planned(rows)
 
     def read(self, rows: ibis.Table) -> pl.DataFrame:
-        """The rows of a query. Booleans travel as numbers, as some settings give them a type that Arrow lacks."""
+        """The rows of a query.
+        Booleans travel as numbers, as some settings give them a type that Arrow lacks.
+        """
         truths = [name for name, dtype in rows.schema().items() if dtype.is_boolean()]
-        table = fetched(rows.mutate(**{name: rows[name].ifelse(1, 0) for name in truths}) if truths else rows)
+        table = fetched(
+            rows.mutate(**{name: rows[name].ifelse(1, 0) for name in truths}) if truths else rows
+        )
         return table.with_columns(pl.col(name).cast(pl.Boolean) for name in truths)
 
 
@@ -209,7 +250,9 @@ def dialect_of(rows: ibis.Table) -> Dialect:
 
 
 def _type_of(name: str, dtype: DataType) -> DType:
-    """The narwhals type of an Ibis type; Unknown for a decimal of more than 38 digits, at which narwhals fails."""
+    """The narwhals type of an Ibis type; Unknown for a decimal of more than 38
+    digits, at which narwhals fails.
+    """
     try:
         narwhals_type: DType = nw.from_native(ibis.table({name: dtype})).collect_schema()[name]
     except ValueError:
@@ -218,21 +261,24 @@ def _type_of(name: str, dtype: DataType) -> DType:
 
 
 def has_many_digits(dtype: DataType) -> bool:
-    """Whether a type of Ibis is a decimal of more than 38 digits, for which narwhals has no type."""
+    """Whether a type of Ibis is a decimal of more than 38 digits,
+    for which narwhals has no type.
+    """
     return bool(dtype.is_decimal() and (dtype.precision or 0) > 38)
 
 
 def _wide(name: str) -> str:
     return (
-        f"decimals have 38 digits at most: cast it before dp.protect, table.mutate(x=table[{name!r}].cast('float64'))"
+        "decimals have 38 digits at most: cast it before dp.protect, "
+        f"table.mutate(x=table[{name!r}].cast('float64'))"
     )
 
 
 def _held(value: ibis.Value, dtype: DType) -> ibis.Value:
     """See `Dialect.held`.
 
-    A whole number has 64 bits: Ibis states 8 bits with a sign for the result of `coalesce` of an unsigned number of 8
-    bits and 0, and could not read 255 from it.
+    A whole number has 64 bits: Ibis states 8 bits with a sign for the result of `coalesce` of an
+    unsigned number of 8 bits and 0, and could not read 255 from it.
     """
     family = kind(dtype)
     if family == Kind.INTEGER and not (value.type().is_int64() or value.type().is_uint64()):
@@ -241,7 +287,10 @@ def _held(value: ibis.Value, dtype: DType) -> ibis.Value:
         inside = value.between(ibis.date(1, 1, 1), ibis.date(9999, 12, 31))
         return ibis.cases((inside, value.delta(ibis.date(1970, 1, 1), unit="day")))
     if family == Kind.DATETIME:
-        first, last = ibis.literal(dt.datetime(1, 1, 1)), ibis.literal(dt.datetime(9999, 12, 31, 23, 59, 59, 999999))
+        first, last = (
+            ibis.literal(dt.datetime(1, 1, 1)),
+            ibis.literal(dt.datetime(9999, 12, 31, 23, 59, 59, 999999)),
+        )
         since = value.delta(ibis.timestamp(1970, 1, 1, 0, 0, 0), unit="microsecond")
         return ibis.cases((value.between(first, last), since))
     return value.cast("string") if family == Kind.STRING else value
@@ -267,7 +316,9 @@ def _part(value: ibis.Value, dtype: DType, part: str) -> ibis.Value:
     if kind(dtype) == Kind.DATE:
         value = ibis.date(1970, 1, 1) + value.as_interval("D")
     else:
-        value = ibis.timestamp(1970, 1, 1, 0, 0, 0) + microseconds_of(value, dtype).as_interval("us")
+        value = ibis.timestamp(1970, 1, 1, 0, 0, 0) + microseconds_of(value, dtype).as_interval(
+            "us"
+        )
     return value.strftime("%Y-%m-%d") if part == "text" else _PARTS[part](value).cast("int64")
 
 

@@ -1,18 +1,24 @@
-"""The groups that a unit keeps, from one sort of machine words instead of `rank("max")` of a hash within units.
+"""The groups that a unit keeps, from one sort of machine words instead of
+`rank("max")` of a hash within units.
 
-The rule: a unit keeps the groups whose hash has rank("max") at most m. Here a unit is a number, and this number and the
-upper 32 bits of the hash form one 64-bit word. After sorting, the words of a unit are adjacent, with the lowest hash
-first. So the m-th word of a unit has m - 1 words of that unit before it. Two functions use this:
+The rule: a unit keeps the groups whose hash has rank("max") at most m. Here a unit is a number, and
+          this number and the
+upper 32 bits of the hash form one 64-bit word. After sorting, the words of a unit are adjacent,
+with the lowest hash first. So the m-th word of a unit has m - 1 words of that unit before it. Two
+functions use this:
 
-- `lowest` gets partials, with one word for each group, and keeps those of rank m at most. The upper 32 bits decide this
-  unless the m-th and the next word of some unit are equal. Then the ranks of the whole hashes are computed instead.
-- `sifted` gets rows, of which many may be of one group. It keeps the rows whose upper bits are among the m lowest
-  distinct ones of their unit. A group of rank at most m has at most m hashes that are not above its own, so at most m
-  distinct upper parts, and its rows stay. A row that is removed has a rank above m. Removing it changes no rank of the
-  others that stay, because a rank depends on lower and equal hashes alone. So the rule, applied afterwards, keeps the
-  groups that it would have kept, and reads fewer rows.
+- `lowest` gets partials, with one word for each group, and keeps those of rank m at most. The upper
+  32 bits decide this unless the m-th and the next word of some unit are equal. Then the ranks of
+  the whole hashes are computed instead.
+- `sifted` gets rows, of which many may be of one group. It keeps the rows whose upper bits are
+  among the m lowest distinct ones of their unit. A group of rank at most m has at most m hashes
+  that are not above its own, so at most m distinct upper parts, and its rows stay. A row that is
+  removed has a rank above m. Removing it changes no rank of the others that stay, because a rank
+  depends on lower and equal hashes alone. So the rule, applied afterwards, keeps the groups that it
+  would have kept, and reads fewer rows.
 
-So both functions give the result of the rule, whatever the hash function is. Its quality only affects their speed.
+So both functions give the result of the rule, whatever the hash function is. Its quality only
+affects their speed.
 """
 
 from __future__ import annotations
@@ -30,7 +36,8 @@ _ROOM = 16  # largest ratio of the length of an array over unit numbers to the n
 _SAMPLE = 64  # one unit in 64 is examined first, to estimate the share of rows that would stay
 _WORTH = 0.75  # largest share of rows that may stay for `sifted` to remove any
 
-Units = tuple[NDArray[np.uint32], int]  # the number of the unit of each row, and a bound above all numbers
+# the number of the unit of each row, and a bound above all numbers
+Units = tuple[NDArray[np.uint32], int]
 
 
 def lowest(table: pl.DataFrame, units: Sequence[str], hashes: str, most: int) -> pl.DataFrame:
@@ -43,7 +50,9 @@ def lowest(table: pl.DataFrame, units: Sequence[str], hashes: str, most: int) ->
 
 
 def sifted(table: pl.DataFrame, units: Sequence[str], hashes: str, most: int) -> pl.DataFrame:
-    """The rows, perhaps without rows of groups that are not kept. All rows stay where the check would be slow."""
+    """The rows, perhaps without rows of groups that are not kept.
+    All rows stay where the check would be slow.
+    """
     numbers = at_hand(table, units)
     stay = None if numbers is None else _may_stay(numbers, words_of(table, hashes), most)
     return table if stay is None else table.filter(pl.Series(stay))
@@ -62,7 +71,9 @@ def changes(numbers: Words | NDArray[np.uint32]) -> Booleans:
 
 
 def at_hand(table: pl.DataFrame, units: Sequence[str]) -> Units | None:
-    """Numbers for units whose identifiers are whole numbers in a short range; None for other identifiers."""
+    """Numbers for units whose identifiers are whole numbers in a short
+    range; None for other identifiers.
+    """
     dtype = table.schema[units[0]]
     if len(units) > 1 or not dtype.is_integer() or str(dtype).endswith("128") or not table.height:
         return None
@@ -75,14 +86,20 @@ def at_hand(table: pl.DataFrame, units: Sequence[str]) -> Units | None:
 
 
 def _by_hash(table: pl.DataFrame, units: Sequence[str]) -> Units | None:
-    """Numbers for units, ordered by a hash of their identifiers; None if two units share a hash, or without rows."""
+    """Numbers for units, ordered by a hash of their identifiers;
+    None if two units share a hash, or without rows.
+    """
     if not table.height:
         return None
     hashes = table.select(pl.struct(units).hash(0)).to_series().to_numpy()
     order = np.argsort(hashes)
     new = changes(hashes[order])
     in_order = table.select(pl.col(units).gather(pl.Series(order)))
-    differs = in_order.select(pl.any_horizontal(pl.all() != pl.all().shift(1)).fill_null(True)).to_series().to_numpy()
+    differs = (
+        in_order.select(pl.any_horizontal(pl.all() != pl.all().shift(1)).fill_null(True))
+        .to_series()
+        .to_numpy()
+    )
     if np.any(differs & ~new):
         return None
     numbers = np.empty(len(order), np.uint32)
@@ -91,7 +108,9 @@ def _by_hash(table: pl.DataFrame, units: Sequence[str]) -> Units | None:
 
 
 def _may_stay(units: Units, hashes: Words, most: int) -> Booleans | None:
-    """Whether a row's group may be kept, for each row; None where a sample shows that nearly all rows would stay."""
+    """Whether a row's group may be kept, for each row;
+    None where a sample shows that nearly all rows would stay.
+    """
     numbers, size = units
     sample = numbers % np.uint32(_SAMPLE) == 0
     sample_stays = _below((numbers[sample], size), hashes[sample], most)
@@ -101,14 +120,18 @@ def _may_stay(units: Units, hashes: Words, most: int) -> Booleans | None:
 
 
 def _below(units: Units, hashes: Words, most: int) -> Booleans:
-    """Whether the upper part of a row's hash is among the `most` lowest distinct ones of its unit."""
+    """Whether the upper part of a row's hash is among the `most`
+    lowest distinct ones of its unit.
+    """
     upper, words = _words(units[0], hashes)
     border, last, _ = _borders(words[changes(words)], most)
     return _up_to(upper, units, border, last)
 
 
 def _lowest(units: Units, hashes: Words, most: int) -> Booleans | None:
-    """Whether a partial's hash has rank("max") at most `most` within its unit; None where 32 bits do not decide it."""
+    """Whether a partial's hash has rank("max") at most `most` within its unit;
+    None where 32 bits do not decide it.
+    """
     upper, words = _words(units[0], hashes)
     border, last, following = _borders(words, most)
     if np.any(last == following):
@@ -116,8 +139,12 @@ def _lowest(units: Units, hashes: Words, most: int) -> Booleans | None:
     return _up_to(upper, units, border, last)
 
 
-def _up_to(upper: NDArray[np.uint32], units: Units, border: NDArray[np.uint32], last: NDArray[np.uint32]) -> Booleans:
-    """Whether the upper part of a hash is at most the last that its unit keeps; units within their border keep all."""
+def _up_to(
+    upper: NDArray[np.uint32], units: Units, border: NDArray[np.uint32], last: NDArray[np.uint32]
+) -> Booleans:
+    """Whether the upper part of a hash is at most the last that its unit keeps;
+    units within their border keep all.
+    """
     numbers, size = units
     limits = np.full(size, 2**32 - 1, np.uint32)
     limits[border] = last
@@ -134,10 +161,15 @@ def _words(numbers: NDArray[np.uint32], hashes: Words) -> tuple[NDArray[np.uint3
     return upper.astype(np.uint32), words
 
 
-def _borders(words: Words, most: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
-    """For each unit with more than m of the sorted words: its number, and the upper parts of its m-th and next word."""
+def _borders(
+    words: Words, most: int
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
+    """For each unit with more than m of the sorted words:
+    its number, and the upper parts of its m-th and next word.
+    """
     unit = (words >> _HALF).astype(np.uint32)
-    beyond = unit[most:] == unit[:-most]  # entry i: at least m words of its unit stand before word i + m
+    # entry i: at least m words of its unit stand before word i + m
+    beyond = unit[most:] == unit[:-most]
     if len(beyond) > 1:
         beyond[1:] &= unit[most + 1 :] != unit[: -most - 1]  # and not m + 1
     at = np.flatnonzero(beyond) + most

@@ -1,4 +1,6 @@
-"""Polars, eager and lazy. It also runs queries on pandas and PyArrow tables, which are converted through Arrow."""
+"""Polars, eager and lazy.
+It also runs queries on pandas and PyArrow tables, which are converted through Arrow.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,11 @@ class PolarsBackend(Backend):
             return None
         from dpframe.engine.intake import arrow  # imports PyArrow, which Polars tables do not need
 
-        takers = {"pandas": arrow.from_pandas, "modin": arrow.from_modin, "pyarrow": arrow.from_pyarrow}
+        takers = {
+            "pandas": arrow.from_pandas,
+            "modin": arrow.from_modin,
+            "pyarrow": arrow.from_pyarrow,
+        }
         return takers[family](table)
 
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
@@ -74,7 +80,9 @@ class PolarsBackend(Backend):
     reads_once = True  # `shared` caches the frame
 
     def shared(self, frame: Frame) -> Frame:
-        """Cache the frame. Without this, Polars reads it twice unless the frames that use it are alike in all steps."""
+        """Cache the frame.
+        Without this, Polars reads it twice unless the frames that use it are alike in all steps.
+        """
         native: pl.LazyFrame = frame.to_native()
         return nw.from_native(native.cache())
 
@@ -87,21 +95,35 @@ class PolarsBackend(Backend):
 
     def membership(self, frame: Frame, column: str, values: pl.Series, into: str) -> Frame | None:
         native: pl.LazyFrame = frame.to_native()
-        return nw.from_native(native.with_columns(pl.col(column).is_in(pl.lit(values).implode()).alias(into)))
+        return nw.from_native(
+            native.with_columns(pl.col(column).is_in(pl.lit(values).implode()).alias(into))
+        )
 
     def labelled(
-        self, frame: Frame, column: str, edges: Sequence[float], right: bool, labels: Sequence[Any], into: str
+        self,
+        frame: Frame,
+        column: str,
+        edges: Sequence[float],
+        right: bool,
+        labels: Sequence[Any],
+        into: str,
     ) -> Frame:
         """By a search: Polars computes every branch of a CASE for every row."""
         if not edges:
             return super().labelled(frame, column, edges, right, labels, into)
         native: pl.LazyFrame = frame.to_native()
         ends = pl.Series(edges, dtype=pl.Int64 if isinstance(edges[0], int) else pl.Float64)
-        place = pl.lit(ends).search_sorted(pl.col(column).fill_null(ends[0]), side="left" if right else "right")
-        return nw.from_native(native.with_columns(pl.lit(pl.Series(list(labels))).gather(place).alias(into)))
+        place = pl.lit(ends).search_sorted(
+            pl.col(column).fill_null(ends[0]), side="left" if right else "right"
+        )
+        return nw.from_native(
+            native.with_columns(pl.lit(pl.Series(list(labels))).gather(place).alias(into))
+        )
 
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
-        """Hash twice: before Polars 2, a single hash of several columns gives some keys low values more often."""
+        """Hash twice: before Polars 2, a single hash of several columns gives
+        some keys low values more often.
+        """
         native: pl.LazyFrame = frame.to_native()
         return nw.from_native(native.with_columns(hash_of(columns, salt).alias(into)))
 
@@ -120,9 +142,19 @@ class PolarsBackend(Backend):
         rows = native.select(*kept.units, *kept.groups, kept.hashes, *kept.sums.values())
         names = {name: rows.collect_schema()[name] for name in (*kept.units, *kept.groups)}
         schema = names | dict.fromkeys(["n", "a", *kept.sums], pl.Int64())
-        return nw.from_native(rows.map_batches(partial(kept_partials, kept=kept), schema=schema, **_AS_A_WHOLE))
+        return nw.from_native(
+            rows.map_batches(partial(kept_partials, kept=kept), schema=schema, **_AS_A_WHOLE)
+        )
 
-    def kept(self, pairs: Frame, units: Sequence[str], column: str, most: int, salt: str, hashes: FieldDict) -> Frame:
+    def kept(
+        self,
+        pairs: Frame,
+        units: Sequence[str],
+        column: str,
+        most: int,
+        salt: str,
+        hashes: FieldDict,
+    ) -> Frame:
         native: pl.LazyFrame = pairs.to_native()
 
         def keep(table: pl.DataFrame) -> pl.DataFrame:
@@ -130,7 +162,9 @@ class PolarsBackend(Backend):
             # Only units with more than `most` values need hashes.
             candidates = table.filter(many)
             with_hashes = _hashed(candidates, [*units, column], salt, hashes)
-            lowest = with_hashes.filter(pl.col("h").rank("max").over(units) <= most).select(table.columns)
+            lowest = with_hashes.filter(pl.col("h").rank("max").over(units) <= most).select(
+                table.columns
+            )
             return pl.concat([table.filter(~many), lowest])
 
         return nw.from_native(native.map_batches(keep, schema=native.collect_schema()))
@@ -166,8 +200,9 @@ class PolarsBackend(Backend):
     def ratio(self, top: nw.Expr, bottom: nw.Expr) -> nw.Expr:
         """Divide by a column, even where the divisor is one number for all rows.
 
-        With one number as divisor, Polars divides a short column, but multiplies a long one by the reciprocal, which
-        rounds twice. So the quotient in one unit's row would depend on the number of rows of other units.
+        With one number as divisor, Polars divides a short column, but multiplies a long one by the
+        reciprocal, which rounds twice. So the quotient in one unit's row would depend on the number
+        of rows of other units.
         """
         return top / (bottom + top.is_null().cast(nw.Float64) * 0.0)
 
@@ -184,7 +219,8 @@ class PolarsBackend(Backend):
         return value.ceil()
 
 
-# For few rows, Polars' optimizer takes longer than it saves. It changes how a table is computed, and no value in it.
+# For few rows, Polars' optimizer takes longer than it saves. It changes how a table is computed,
+# and no value in it.
 _PLAINLY: dict[str, Any] = {"engine": "in-memory", "optimizations": pl.QueryOptFlags.none()}
 
 
@@ -195,7 +231,11 @@ def applied(value: pl.Expr, function: CellFunction) -> pl.Expr:
         case Cased(capital):
             return text.replace_many(*map(list, letters(capital=capital)))
         case Replaced(old, new, every):
-            return text.replace_all(old, new, literal=True) if every else text.replace(old, new, literal=True)
+            return (
+                text.replace_all(old, new, literal=True)
+                if every
+                else text.replace(old, new, literal=True)
+            )
         case Piece(by, index):
             return text.split(by).list.get(index, null_on_oob=True)
         case Stripped(characters, ends):
@@ -256,16 +296,22 @@ def plainly(frame: pl.LazyFrame) -> pl.DataFrame:
 
 
 # A choice that depends on all rows: the optimiser must not remove any before it.
-_AS_A_WHOLE: FieldDict = {"predicate_pushdown": False, "projection_pushdown": False, "slice_pushdown": False}
+_AS_A_WHOLE: FieldDict = {
+    "predicate_pushdown": False,
+    "projection_pushdown": False,
+    "slice_pushdown": False,
+}
 _PATHS = re.compile(r'inner: "([^"]*)"')  # in the words of Polars about a scan without files
 _LISTED = 2100  # the first year for which Polars has no list of clock changes
 
 
 def _same_years() -> list[int]:
-    """For each of the 400 years from 2100 on, the number of days since the start of an earlier year of its kind.
+    """For each of the 400 years from 2100 on, the number of days since the start
+    of an earlier year of its kind.
 
-    The earlier year is one for which Polars lists clock changes. There are 14 kinds of years, by the day of the week on
-    which they begin and by whether they are leap years. The 28 years before 2100 contain all 14.
+    The earlier year is one for which Polars lists clock changes. There are 14 kinds of years, by
+    the day of the week on which they begin and by whether they are leap years. The 28 years before
+    2100 contain all 14.
     """
     kinds = {_kind_of_year(year): year for year in range(_LISTED - 28, _LISTED)}
     years = range(_LISTED, _LISTED + 400)
@@ -277,15 +323,23 @@ def _kind_of_year(year: int) -> tuple[int, bool]:
 
 
 def _clock(time: pl.Expr, zone: str) -> pl.Expr:
-    """The local time of a zone, as a time without a zone. From 2100 on, clocks change as in an earlier, similar year.
+    """The local time of a zone, as a time without a zone.
+    From 2100 on, clocks change as in an earlier, similar year.
 
-    A zone's rule for future years names a month and a day of the week on which clocks change. So clocks change on the
-    same days in all years of a kind. The kinds repeat after 400 years, which are a whole number of weeks.
+    A zone's rule for future years names a month and a day of the week on which clocks change. So
+    clocks change on the same days in all years of a kind. The kinds repeat after 400 years, which
+    are a whole number of weeks.
     """
     moment = time.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     later = (moment.dt.year() - _LISTED).clip(0)
-    days = (later % 400).replace_strict(list(range(400)), _same_years(), return_dtype=pl.Int64) + later // 400 * 146_097
-    shift = pl.when(moment.dt.year() >= _LISTED).then(pl.duration(days=days)).otherwise(pl.duration(days=0))
+    days = (later % 400).replace_strict(
+        list(range(400)), _same_years(), return_dtype=pl.Int64
+    ) + later // 400 * 146_097
+    shift = (
+        pl.when(moment.dt.year() >= _LISTED)
+        .then(pl.duration(days=days))
+        .otherwise(pl.duration(days=0))
+    )
     clock = (moment - shift).dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
     return clock.dt.replace_time_zone(None) + shift
 
@@ -305,7 +359,9 @@ _MOST_HASHES = 10**7  # that are kept with a partition
 
 
 def _hashed(table: pl.DataFrame, columns: list[str], salt: str, hashes: FieldDict) -> pl.DataFrame:
-    """A table with the hash "h" of each row. Every part needs those of all units, so they are kept."""
+    """A table with the hash "h" of each row.
+    Every part needs those of all units, so they are kept.
+    """
     names = {name: str(i) for i, name in enumerate(columns)}
     rows = table.select(columns).rename(names)
     schema = {**rows.schema, "h": pl.UInt64()}
@@ -323,11 +379,15 @@ def _hashed(table: pl.DataFrame, columns: list[str], salt: str, hashes: FieldDic
 def _hash(row: tuple[object, ...], salt: bytes) -> int:
     """A keyed hash that does not depend on the version of an engine."""
     text = "\x1f".join(f"{type(value).__name__}:{value}" for value in row)
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8, key=salt).digest(), "little")
+    return int.from_bytes(
+        hashlib.blake2b(text.encode(), digest_size=8, key=salt).digest(), "little"
+    )
 
 
 def _schema(frame: pl.LazyFrame) -> pl.Schema:
-    """Names and types of a lazy frame. Errors: MissingFile, with the path; those of a step of the frame's own."""
+    """Names and types of a lazy frame.
+    Errors: MissingFile, with the path; those of a step of the frame's own.
+    """
     try:
         return frame.collect_schema()
     except FileNotFoundError as error:
@@ -343,8 +403,12 @@ def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
     """A lazy frame as `Data`. Input: rows: its table, where it is in memory."""
     schema = _schema(frame)
     types = nw.from_native(pl.DataFrame(schema=_readable(schema))).schema
-    domain = tuple((name, _domain(types[name]) if name in types else ColumnDomain(nw.Unknown())) for name in schema)
-    wrong: dict[str, pl.Series | None] = {}  # text columns checked so far: the repaired column, or None if it was valid
+    domain = tuple(
+        (name, _domain(types[name]) if name in types else ColumnDomain(nw.Unknown()))
+        for name in schema
+    )
+    # text columns checked so far: the repaired column, or None if it was valid
+    wrong: dict[str, pl.Series | None] = {}
 
     def scan(names: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
         if empty:
@@ -365,33 +429,54 @@ def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
         files, lake = tuple(files_of(frame)), is_lake(frame)
         stated = (lambda: types_of_lake(frame)) if lake else None
         found = versions(files)
-        return Data("polars", domain, scan, True, files=files, versions=found, own_types=own_types, stated=stated)
+        return Data(
+            "polars",
+            domain,
+            scan,
+            True,
+            files=files,
+            versions=found,
+            own_types=own_types,
+            stated=stated,
+        )
     return Data("polars", domain, scan, height=rows.height, own_types=own_types)
 
 
 def _domain(dtype: DType) -> ColumnDomain:
-    """The domain of a type. Integers of 128 bits are not read where Polars could take two of them for equal."""
+    """The domain of a type.
+    Integers of 128 bits are not read where Polars could take two of them for equal.
+    """
     if dtype in (nw.Int128, nw.UInt128) and not _wide_are_apart():
-        return ColumnDomain(Unread(f"{dtype} (Polars {pl.__version__} confuses some of its values: cast it before)"))
+        return ColumnDomain(
+            Unread(f"{dtype} (Polars {pl.__version__} confuses some of its values: cast it before)")
+        )
     return domain_of(dtype)
 
 
 @cache
 def _wide_are_apart() -> bool:
-    """Whether this version of Polars groups integers of 128 bits by all of their bits. Polars 1.30 uses 64 of them."""
+    """Whether this version of Polars groups integers of 128 bits by all of their bits.
+    Polars 1.30 uses 64 of them.
+    """
     return pl.Series([0, 2**64], dtype=pl.Int128).to_frame("x").group_by("x").len().height == 2
 
 
 def _unicode_of(name: str) -> pl.Expr:
-    return pl.col(name).cast(pl.String).map_batches(unicode, return_dtype=pl.String, is_elementwise=True)
+    return (
+        pl.col(name)
+        .cast(pl.String)
+        .map_batches(unicode, return_dtype=pl.String, is_elementwise=True)
+    )
 
 
 def unicode(column: pl.Series) -> pl.Series:
-    """A column of texts, with null where the bytes are not UTF-8: Polars' own code crashes on such bytes.
+    """A column of texts, with null where the bytes are not UTF-8:
+    Polars' own code crashes on such bytes.
 
-    Polars trusts the memory that `pl.from_arrow` takes over, and PyArrow does not check the texts that it reads from a
-    file. A column in which all texts are valid is returned unchanged, except that the memory beneath its nulls is
-    cleared, since Polars' operations read that memory too. For a column of categories, the categories are checked.
+    Polars trusts the memory that `pl.from_arrow` takes over, and PyArrow does not check the texts
+    that it reads from a file. A column in which all texts are valid is returned unchanged, except
+    that the memory beneath its nulls is cleared, since Polars' operations read that memory too. For
+    a column of categories, the categories are checked.
     """
     if column.null_count() and column.dtype == pl.String:
         column = column.fill_null("").set(column.is_null(), None)
@@ -414,7 +499,11 @@ def _decoded(cell: bytes | None) -> str | None:
 
 def _readable(schema: pl.Schema) -> dict[str, pl.DataType]:
     """The columns of a schema whose types narwhals has."""
-    return {name: dtype for name, dtype in schema.items() if not isinstance(dtype, (pl.Object, pl.Unknown, pl.Null))}
+    return {
+        name: dtype
+        for name, dtype in schema.items()
+        if not isinstance(dtype, (pl.Object, pl.Unknown, pl.Null))
+    }
 
 
 BACKEND = PolarsBackend()

@@ -1,8 +1,9 @@
 """Queries of classic Spark on tables without rows, which remember how they were made.
 
-PySpark builds an expression by several calls to Java for each function in it, and narwhals builds some hundred
-functions for a question. A question is built for the check before the charge. The release makes the same calls on the
-tables themselves, with the expressions that are there, so they are built once, and the release runs what was checked.
+PySpark builds an expression by several calls to Java for each function in it, and narwhals builds
+some hundred functions for a question. A question is built for the check before the charge. The
+release makes the same calls on the tables themselves, with the expressions that are there, so they
+are built once, and the release runs what was checked.
 """
 
 from __future__ import annotations
@@ -18,13 +19,17 @@ from pyspark.sql.classic import dataframe as classic
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Made:
-    """The call that makes a query: a function of the release's salt and of the queries before it."""
+    """The call that makes a query: a function of the release's
+    salt and of the queries before it.
+    """
 
     call: Callable[..., DataFrame]
     before: tuple[Made, ...] = ()
 
     def asked(self, salt: int, done: dict[Made, DataFrame]) -> DataFrame:
-        """The query on the tables themselves. Input: done: queries that were made already, which are made once."""
+        """The query on the tables themselves.
+        Input: done: queries that were made already, which are made once.
+        """
         if self not in done:
             done[self] = self.call(salt, *(made.asked(salt, done) for made in self.before))
         return done[self]
@@ -33,8 +38,9 @@ class Made:
 class Rehearsed(classic.DataFrame):
     """A query on tables without rows.
 
-    `made` says how it was made. It is None where some part of the query is not known: a method that is not listed
-    below, a column that belongs to a table without rows, or a table of which nobody said that it is public.
+    `made` says how it was made. It is None where some part of the query is not known: a method that
+    is not listed below, a column that belongs to a table without rows, or a table of which nobody
+    said that it is public.
     """
 
     made: Made | None = None
@@ -97,7 +103,10 @@ def _remembered(name: str) -> Callable[..., Rehearsed]:
         def call(_: int, first: DataFrame, *tables: DataFrame) -> DataFrame:
             rest = iter(tables)
             again = [next(rest) if isinstance(one, DataFrame) else one for one in given]
-            named = {name: next(rest) if isinstance(one, DataFrame) else one for name, one in options.items()}
+            named = {
+                name: next(rest) if isinstance(one, DataFrame) else one
+                for name, one in options.items()
+            }
             return method(first, *again, **named)
 
         known = tuple(made for made in before if made is not None)
@@ -106,7 +115,16 @@ def _remembered(name: str) -> Callable[..., Rehearsed]:
     return called
 
 
-_ROWS = ("distinct", "drop", "dropDuplicates", "dropna", "filter", "limit", "repartition", "sortWithinPartitions")
+_ROWS = (
+    "distinct",
+    "drop",
+    "dropDuplicates",
+    "dropna",
+    "filter",
+    "limit",
+    "repartition",
+    "sortWithinPartitions",
+)
 _COLUMNS = ("select", "selectExpr", "toDF", "where", "withColumn", "withColumns")
 for _name in (*_ROWS, *_COLUMNS, "join", "union", "unionAll", "unionByName"):
     setattr(Rehearsed, _name, _remembered(_name))

@@ -1,18 +1,20 @@
 """Partials of the groups that a unit keeps, from one sort of its rows.
 
-The rule is that of `lowest`: a unit keeps the groups whose hash has rank("max") at most m. In steps, that is a first
-choice of rows, a grouping by unit and group, and the ranks of the partials. Here one sort does the work of all three.
-Each row becomes a 64-bit word: the number of its unit, as many upper bits of its group's hash as there is room for, and
-the number of the row. After sorting, the rows of a unit are adjacent, with the lowest hash first, and the rows of a
-group are adjacent too. Rows with equal unit and equal bits of the hash are called a run.
+The rule is that of `lowest`: a unit keeps the groups whose hash has rank("max") at most m. In
+steps, that is a first choice of rows, a grouping by unit and group, and the ranks of the partials.
+Here one sort does the work of all three. Each row becomes a 64-bit word: the number of its unit, as
+many upper bits of its group's hash as there is room for, and the number of the row. After sorting,
+the rows of a unit are adjacent, with the lowest hash first, and the rows of a group are adjacent
+too. Rows with equal unit and equal bits of the hash are called a run.
 
 Why the partials are those of the rule, whatever the hash function is:
 
-- Let the first m runs of a unit have one group each. Then these m groups have the m lowest hashes, which differ, so
-  their ranks are 1 to m. Every group of a later run has at least m lower hashes, so its rank is above m.
-- A run with two groups among the first m is seen, because the key columns of neighbouring rows are compared. Then all
-  rows of this unit go through the steps instead. A unit's partials follow from its own rows alone, so it does not
-  matter that other units take the other way.
+- Let the first m runs of a unit have one group each. Then these m groups have the m lowest hashes,
+  which differ, so their ranks are 1 to m. Every group of a later run has at least m lower hashes,
+  so its rank is above m.
+- A run with two groups among the first m is seen, because the key columns of neighbouring rows are
+  compared. Then all rows of this unit go through the steps instead. A unit's partials follow from
+  its own rows alone, so it does not matter that other units take the other way.
 
 The sums of a run are sums of Int64, as in the steps.
 """
@@ -40,8 +42,8 @@ def kept_partials(table: pl.DataFrame, kept: Selection) -> pl.DataFrame:
     """One row for each unit and group that it keeps.
 
     Input:  rows with the hash of their group
-    Output: the units and groups, the number of rows "n", the unit's sum "a" of min(n, cap) over the groups that it
-            keeps, and the sums
+    Output: the units and groups, the number of rows "n", the unit's sum "a" of min(n, cap) over the
+            groups that it keeps, and the sums
     """
     groups = list(kept.groups)
     numbers = at_hand(table, kept.units)
@@ -62,10 +64,15 @@ def kept_partials(table: pl.DataFrame, kept: Selection) -> pl.DataFrame:
         lengths, unit = lengths[stay], unit[stay]
     starts = _starts(lengths)
     totals = [
-        pl.Series(into, np.add.reduceat(chosen.get_column(column).to_numpy(), starts), dtype=pl.Int64)
+        pl.Series(
+            into, np.add.reduceat(chosen.get_column(column).to_numpy(), starts), dtype=pl.Int64
+        )
         for into, column in kept.sums.items()
     ]
-    counts = [pl.Series("n", lengths, dtype=pl.Int64), pl.Series("a", _in_all(unit, lengths, kept.cap))]
+    counts = [
+        pl.Series("n", lengths, dtype=pl.Int64),
+        pl.Series("a", _in_all(unit, lengths, kept.cap)),
+    ]
     keys = chosen.select(groups)[pl.Series(starts)]
     partials = pl.DataFrame(
         [_identifiers(table.get_column(kept.units[0]), unit), *keys.get_columns(), *counts, *totals]
@@ -74,7 +81,9 @@ def kept_partials(table: pl.DataFrame, kept: Selection) -> pl.DataFrame:
 
 
 def _identifiers(ids: pl.Series, number: Rows) -> pl.Series:
-    """The identifiers of units from their numbers, which count from the smallest one; see `at_hand`."""
+    """The identifiers of units from their numbers, which count from
+    the smallest one; see `at_hand`.
+    """
     wide = pl.UInt64 if ids.dtype == pl.UInt64 else pl.Int64
     return (pl.Series(ids.name, number).cast(wide) + ids.min()).cast(ids.dtype)
 
@@ -85,16 +94,23 @@ def _starts(lengths: Counts) -> Rows:
 
 
 def _in_all(unit: Rows, lengths: Counts, cap: int) -> Counts:
-    """For each partial, the sum of min(n, cap) over the partials of its unit, which are neighbours."""
+    """For each partial, the sum of min(n, cap) over the partials of
+    its unit, which are neighbours.
+    """
     first = np.flatnonzero(changes(unit))
     sums = np.add.reduceat(np.minimum(lengths, cap), first) if len(first) else np.zeros(0, np.int64)
     return np.repeat(sums, np.diff(first, append=len(unit)))
 
 
 def _in_steps(table: pl.DataFrame, kept: Selection) -> pl.DataFrame:
-    """The partials of the rule, by way of the rows that may stay, their partials, and the ranks of these."""
+    """The partials of the rule, by way of the rows that may stay, their
+    partials, and the ranks of these.
+    """
     units, groups, hashes, most, cap, sums = kept
-    columns = [pl.col(column).sum().fill_null(0).cast(pl.Int64).alias(into) for into, column in sums.items()]
+    columns = [
+        pl.col(column).sum().fill_null(0).cast(pl.Int64).alias(into)
+        for into, column in sums.items()
+    ]
     rows = (table if most is None else sifted(table, units, hashes, most)).lazy()
     counts = rows.group_by(*units, *groups).agg(
         pl.len().cast(pl.Int64).alias("n"), *columns, pl.col(hashes).first().alias(hashes)
@@ -105,7 +121,8 @@ def _in_steps(table: pl.DataFrame, kept: Selection) -> pl.DataFrame:
 
 
 def _sorted(units: Units, hashes: Words) -> tuple[Words, int, Rows] | None:
-    """The words without the numbers of their rows, in order; how many bits of the hash they have; and these numbers.
+    """The words without the numbers of their rows, in order;
+    how many bits of the hash they have; and these numbers.
 
     None where there is no room for enough bits of the hash.
     """
@@ -120,18 +137,27 @@ def _sorted(units: Units, hashes: Words) -> tuple[Words, int, Rows] | None:
     words <<= np.uint64(row_bits)
     words |= np.arange(len(words), dtype=np.uint64)
     words = pl.Series(words).sort(multithreaded=len(words) > _SHORT).to_numpy()
-    return words >> np.uint64(row_bits), bits, (words & np.uint64(2**row_bits - 1)).astype(np.uint32)
+    return (
+        words >> np.uint64(row_bits),
+        bits,
+        (words & np.uint64(2**row_bits - 1)).astype(np.uint32),
+    )
 
 
-def _first_runs(words: Words, bits: int, order: Rows, most: int | None) -> tuple[Rows, Counts, Rows]:
-    """The rows of the first `most` runs of each unit, or of all, in order; the lengths of the runs, and their units."""
+def _first_runs(
+    words: Words, bits: int, order: Rows, most: int | None
+) -> tuple[Rows, Counts, Rows]:
+    """The rows of the first `most` runs of each unit, or of all, in order;
+    the lengths of the runs, and their units.
+    """
     starts = np.flatnonzero(changes(words))
     lengths = np.diff(starts, append=len(words))
     unit = (words[starts] >> np.uint64(bits)).astype(np.uint32)
     if most is None:
         return order, lengths, unit
     kept = np.ones(len(starts), bool)
-    np.not_equal(unit[most:], unit[:-most], out=kept[most:])  # else `most` runs of the unit stand before it
+    # else `most` runs of the unit stand before it
+    np.not_equal(unit[most:], unit[:-most], out=kept[most:])
     return order[np.repeat(kept, lengths)], lengths[kept], unit[kept]
 
 
@@ -140,6 +166,8 @@ def _with_several(keys: Sequence[pl.Series], lengths: Counts) -> Booleans:
     several = np.zeros(int(lengths.sum()), bool)
     for key in keys:
         one, next_one = key.slice(0, len(key) - 1), key.slice(1)
-        several[1:] |= (one.ne_missing(next_one) if key.null_count() else one != next_one).to_numpy()
+        several[1:] |= (
+            one.ne_missing(next_one) if key.null_count() else one != next_one
+        ).to_numpy()
     several[_starts(lengths)] = False
     return several

@@ -1,6 +1,8 @@
-"""Spark DataFrames, classic and Connect: every stage is a Spark query, and only totals come to the driver.
+"""Spark DataFrames, classic and Connect: every stage is a Spark query, and
+only totals come to the driver.
 
-The hash is a function of a row's values, so a task that runs again gives an identical result, on any partition.
+The hash is a function of a row's values, so a task that runs again gives an identical result, on
+any partition.
 """
 
 from __future__ import annotations
@@ -21,7 +23,15 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions, types
 
 from dpframe.engine.attended import attended
 from dpframe.engine.automaton import Automaton, automaton
-from dpframe.engine.backends.base import Cased, CellFunction, Frame, Parsed, Reached, Selection, Work
+from dpframe.engine.backends.base import (
+    Cased,
+    CellFunction,
+    Frame,
+    Parsed,
+    Reached,
+    Selection,
+    Work,
+)
 from dpframe.engine.backends.rehearsal import Made, Rehearsed, public, rehearsed
 from dpframe.engine.backends.sql import TextSqlBackend, our_names, plain_table, schema_of
 from dpframe.engine.letters import letters
@@ -35,7 +45,9 @@ _FEW = 8  # at most this many runs of whole numbers are written as ranges
 
 
 def _micro(value: str) -> str:
-    """Microseconds since 1970 of a time without a zone, from its parts, which do not depend on the session's zone."""
+    """Microseconds since 1970 of a time without a zone, from its parts, which do
+    not depend on the session's zone.
+    """
     day = f"CAST(unix_date(CAST({value} AS DATE)) AS BIGINT) * 86400000000"
     clock = f"hour({value}) * 3600000000L + minute({value}) * 60000000L"
     second = f"CAST(extract(SECOND FROM {value}) * 1000000 AS BIGINT)"
@@ -72,26 +84,48 @@ class _Spark(TextSqlBackend):
         if not hasattr(table, "sparkSession") or not hasattr(table, "selectExpr"):
             return None
         dtypes = dict(nw.from_native(table).collect_schema())
-        dtypes |= {name: nw.Duration("us") for name, dtype in table.dtypes if dtype.startswith("interval")}
+        dtypes |= {
+            name: nw.Duration("us") for name, dtype in table.dtypes if dtype.startswith("interval")
+        }
         names = our_names(table.columns)  # without columns that have one name
         _check_settings(table.sparkSession)
         zone_columns = {name for name, dtype in table.dtypes if dtype == "timestamp"}
 
         def scan(selection: Sequence[str], *, empty: bool = False) -> DataFrame:
-            """Rename the columns first: with one setting of a session, Spark reads a name in SQL as a pattern."""
+            """Rename the columns first: with one setting of a session, Spark
+            reads a name in SQL as a pattern.
+            """
             if empty:
                 _check_settings(table.sparkSession)
             rows = table.select(*map(_quoted, selection)).toDF(*(names[name] for name in selection))
-            ours = [(names[name], _held(names[name], dtypes[name], name in zone_columns)) for name in selection]
-            rows = rows.selectExpr(*(f"{sql} AS {name}" for name, sql in ours)) if ours else table.selectExpr("1 AS s")
+            ours = [
+                (names[name], _held(names[name], dtypes[name], name in zone_columns))
+                for name in selection
+            ]
+            rows = (
+                rows.selectExpr(*(f"{sql} AS {name}" for name, sql in ours))
+                if ours
+                else table.selectExpr("1 AS s")
+            )
             return _without_rows(rows, Made(lambda _: scan(selection))) if empty else rows
 
         schema = schema_of(self, {name: dtypes[name] for name in names})
         stated = _stated(table) if _is_here(table) else lambda: dict(table.select("*").dtypes)
-        return Data("pandas", schema, scan, True, self.name, names, stated=stated, watched=_local_files(table))
+        return Data(
+            "pandas",
+            schema,
+            scan,
+            True,
+            self.name,
+            names,
+            stated=stated,
+            watched=_local_files(table),
+        )
 
     def reached(self, table: Callable[[], Any]) -> Reached:
-        """Java, by the pipe that ends it together with the process that started it; Spark Connect has none."""
+        """Java, by the pipe that ends it together with the process that
+        started it; Spark Connect has none.
+        """
         java = getattr(SparkContext._gateway, "proc", None)
         return Reached(self.name, None if java is None else java.stdin.fileno())
 
@@ -120,9 +154,11 @@ class _Spark(TextSqlBackend):
         return [nw.from_native(made.asked(salt, done)) for made in calls if made is not None]
 
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
-        """Read the tables. On Ctrl-C, PySpark's handler asks Java to end all jobs, in the main thread.
+        """Read the tables.
+        On Ctrl-C, PySpark's handler asks Java to end all jobs, in the main thread.
 
-        If that thread waited for Java's answer to a query, the two would share a connection, and might wait forever.
+        If that thread waited for Java's answer to a query, the two would share a connection, and
+        might wait forever.
         """
         native = [frame.to_native() for frame in frames]
         session = native[0].sparkSession
@@ -131,7 +167,9 @@ class _Spark(TextSqlBackend):
             return [_read(rows) for rows in native]
 
         with _quiet(session):
-            return attended(inheritable_thread_target(session)(read)) if _is_here(session) else read()
+            return (
+                attended(inheritable_thread_target(session)(read)) if _is_here(session) else read()
+            )
 
     def planned(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
         """Let Spark analyse and plan the queries. No job runs."""
@@ -139,7 +177,8 @@ class _Spark(TextSqlBackend):
         with _quiet(frames[0].to_native().sparkSession):
             for frame in frames:
                 tables.append(pl.DataFrame(schema=dict(frame.collect_schema().to_polars())))
-                plan = getattr(frame.to_native(), "_jdf", None)  # None for Connect, where the plan is on the server
+                # None for Connect, where the plan is on the server
+                plan = getattr(frame.to_native(), "_jdf", None)
                 if plan is not None:
                     plan.queryExecution().executedPlan()
         return tables
@@ -147,10 +186,11 @@ class _Spark(TextSqlBackend):
     def work(self, frames: Sequence[Frame]) -> Work:
         """The most jobs and shuffles of these queries.
 
-        A query is one job, and each broadcast is one more. With adaptive execution each shuffle is a job too, after
-        which Spark may turn a join of shuffled rows into a broadcast. Without it, Spark may plan a broadcast where the
-        rows are few. So each such join counts as a broadcast. A plan for rows of unknown number, as here, has at least
-        the shuffles of a plan for few rows.
+        A query is one job, and each broadcast is one more. With adaptive execution each shuffle is
+        a job too, after which Spark may turn a join of shuffled rows into a broadcast. Without it,
+        Spark may plan a broadcast where the rows are few. So each such join counts as a broadcast.
+        A plan for rows of unknown number, as here, has at least the shuffles of a plan for few
+        rows.
         """
         plans = [_nodes(frame.to_native()) for frame in frames]
         shuffles = sum(plan.count("Exchange") for plan in plans)
@@ -161,18 +201,26 @@ class _Spark(TextSqlBackend):
     def settled(self, frame: Frame) -> Frame:
         """Each row out of an array of one row.
 
-        A condition that is always true would not do: for the keys of a join, Spark looks through filters to the columns
-        that they come from. It also moves a random condition down.
+        A condition that is always true would not do: for the keys of a join, Spark looks through
+        filters to the columns that they come from. It also moves a random condition down.
         """
         rows = frame.to_native()
         return nw.from_native(rows.selectExpr(f"inline(array(struct({', '.join(rows.columns)})))"))
 
-    def added(self, frame: Frame, by: Sequence[str], sums: Mapping[str, str], rows: str = "") -> Frame:
-        """One text for each sum. narwhals renames all columns of the result, each by several calls to Java."""
+    def added(
+        self, frame: Frame, by: Sequence[str], sums: Mapping[str, str], rows: str = ""
+    ) -> Frame:
+        """One text for each sum.
+        narwhals renames all columns of the result, each by several calls to Java.
+        """
         texts = [f"count(1) AS {rows}"] if rows else []
         texts += [f"coalesce(sum({name}), 0L) AS {into}" for into, name in sums.items()]
         native = frame.to_native()
-        return nw.from_native(native.groupBy(*by).agg(*map(functions.expr, texts)) if by else native.selectExpr(*texts))
+        return nw.from_native(
+            native.groupBy(*by).agg(*map(functions.expr, texts))
+            if by
+            else native.selectExpr(*texts)
+        )
 
     def gathered(self, frame: Frame, units: Sequence[str]) -> Frame:
         return nw.from_native(frame.to_native().repartition(*units))
@@ -191,29 +239,37 @@ class _Spark(TextSqlBackend):
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
         """The xxHash64 of the salt and the values, mixed in this order.
 
-        The salt is written as bytes. Spark would put a number into the code that it generates for the query, and would
-        compile this code again for each release.
+        The salt is written as bytes. Spark would put a number into the code that it generates for
+        the query, and would compile this code again for each release.
         """
 
         def hashed(salt: int, rows: DataFrame) -> DataFrame:
-            return rows.withColumn(into, functions.expr(f"xxhash64(X'{salt:016x}', {', '.join(columns)})"))
+            return rows.withColumn(
+                into, functions.expr(f"xxhash64(X'{salt:016x}', {', '.join(columns)})")
+            )
 
         rows = frame.to_native()
-        return nw.from_native(rows.salted(hashed, salt) if isinstance(rows, Rehearsed) else hashed(salt, rows))
+        return nw.from_native(
+            rows.salted(hashed, salt) if isinstance(rows, Rehearsed) else hashed(salt, rows)
+        )
 
     def lowest(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:
-        """The rows of rank("max") at most m. The rank is the number of the unit's hashes that are not higher.
+        """The rows of rank("max") at most m.
+        The rank is the number of the unit's hashes that are not higher.
 
-        The rank is counted in a window that sorts by unit and hash, which is slow. So most rows are removed before, in
-        a window that has no order. It divides the range of hashes into 64 equal parts, and sets one bit of a word for
-        each part in which the unit has a hash. A row is removed if m bits below its own part are set: then at least m
-        hashes are lower, and its rank is above m. For a row that stays, no row with a lower or equal hash is removed,
-        so its rank does not change.
+        The rank is counted in a window that sorts by unit and hash, which is slow. So most rows are
+        removed before, in a window that has no order. It divides the range of hashes into 64 equal
+        parts, and sets one bit of a word for each part in which the unit has a hash. A row is
+        removed if m bits below its own part are set: then at least m hashes are lower, and its rank
+        is above m. For a row that stays, no row with a lower or equal hash is removed, so its rank
+        does not change.
         """
         rows, within = frame.to_native(), f"PARTITION BY {', '.join(units)}"
         if most < 32:  # for a larger m, too few rows would be removed
             part = f"CAST(shiftright({hashes}, 58) + 32 AS INT)"
-            rows = rows.withColumn("r", functions.expr(f"bit_or(shiftleft(1L, {part})) OVER ({within})"))
+            rows = rows.withColumn(
+                "r", functions.expr(f"bit_or(shiftleft(1L, {part})) OVER ({within})")
+            )
             rows = rows.where(f"bit_count(r & ~shiftleft(-1L, {part})) < {most}")
         over = f"{within} ORDER BY {hashes} RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
         rows = rows.withColumn("r", functions.expr(f"count(1) OVER ({over})")).where(f"r <= {most}")
@@ -222,27 +278,42 @@ class _Spark(TextSqlBackend):
     keeps_by_windows = True
 
     def kept_rows(self, rows: Frame, kept: Selection) -> Frame:
-        """One shuffle by unit and one sort by unit, hash and group. All that follows reads the rows in this order.
+        """One shuffle by unit and one sort by unit, hash and group.
+        All that follows reads the rows in this order.
 
-        A row whose hash is above m different hashes of its unit has a rank above m. Spark removes it while it reads,
-        so the windows after that hold few rows. For a row that stays, no row with a lower or equal hash is removed. Its
-        rank is the number of groups whose hash is not higher, each of which is counted at its first row.
+        A row whose hash is above m different hashes of its unit has a rank above m. Spark removes
+        it while it reads, so the windows after that hold few rows. For a row that stays, no row
+        with a lower or equal hash is removed. Its rank is the number of groups whose hash is not
+        higher, each of which is counted at its first row.
         """
         units, groups = ", ".join(kept.units), [*kept.groups]
-        frame, ordered = rows.to_native().repartition(*kept.units), [kept.hashes, *groups] if kept.most else groups
+        frame, ordered = (
+            rows.to_native().repartition(*kept.units),
+            [kept.hashes, *groups] if kept.most else groups,
+        )
         frame = frame.sortWithinPartitions(*kept.units, *ordered)
         unit, group = f"PARTITION BY {units}", f"PARTITION BY {', '.join([*kept.units, *ordered])}"
         if kept.most is not None:
             by_hash = f"{unit} ORDER BY {kept.hashes}"
-            frame = frame.withColumn("r", functions.expr(f"dense_rank() OVER ({by_hash})")).where(f"r <= {kept.most}")
-        in_order = f"OVER ({unit} ORDER BY {', '.join(ordered)})" if ordered else f"OVER ({unit} ORDER BY {units})"
+            frame = frame.withColumn("r", functions.expr(f"dense_rank() OVER ({by_hash})")).where(
+                f"r <= {kept.most}"
+            )
+        in_order = (
+            f"OVER ({unit} ORDER BY {', '.join(ordered)})"
+            if ordered
+            else f"OVER ({unit} ORDER BY {units})"
+        )
         first = f"row_number() {in_order} = rank() {in_order}"
         frame = frame.selectExpr("*", f"count(1) OVER ({group}) AS n", f"{first} AS f")
         if kept.most is not None:
             lower = f"{by_hash} RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-            frame = frame.withColumn("r", functions.expr(f"count_if(f) OVER ({lower})")).where(f"r <= {kept.most}")
+            frame = frame.withColumn("r", functions.expr(f"count_if(f) OVER ({lower})")).where(
+                f"r <= {kept.most}"
+            )
         cap = f"least(n, {kept.cap}L)"
-        return nw.from_native(frame.selectExpr("*", f"{cap} AS c", f"sum(IF(f, {cap}, 0L)) OVER ({unit}) AS a"))
+        return nw.from_native(
+            frame.selectExpr("*", f"{cap} AS c", f"sum(IF(f, {cap}, 0L)) OVER ({unit}) AS a")
+        )
 
     def key_table(self, frame: Frame, keys: pl.DataFrame) -> Frame | None:
         """Numbers in few runs are written as ranges."""
@@ -251,7 +322,8 @@ class _Spark(TextSqlBackend):
         return None if few else super().key_table(frame, keys)
 
     def membership(self, frame: Frame, column: str, values: pl.Series, into: str) -> Frame | None:
-        """Write all values into one SQL text. For a list, Python would send each value to Java in a call of its own.
+        """Write all values into one SQL text.
+        For a list, Python would send each value to Java in a call of its own.
 
         Texts are written as their bytes.
         """
@@ -260,7 +332,9 @@ class _Spark(TextSqlBackend):
             runs = _runs(keys)
             if len(runs) <= _FEW:
                 return self.computed(
-                    frame, " OR ".join(f"{column} BETWEEN {low}L AND {high}L" for low, high in runs), into
+                    frame,
+                    " OR ".join(f"{column} BETWEEN {low}L AND {high}L" for low, high in runs),
+                    into,
                 )
             literals = [f"{value}L" for value in keys]
         elif all(type(value) is str for value in keys):
@@ -276,7 +350,8 @@ class _Spark(TextSqlBackend):
     def sql_of(self, column: str, function: CellFunction) -> str:
         """Of a pattern, a table of states, which is read once for each character.
 
-        Java's own regular expressions can take forever, and leave their stack on a long text, which fails the query.
+        Java's own regular expressions can take forever, and leave their stack on a long text, which
+        fails the query.
         """
         match function:
             case Parsed(nw.Date()):
@@ -288,7 +363,11 @@ class _Spark(TextSqlBackend):
             case Parsed(dtype):
                 low, high = integer_range(dtype)
                 whole = f"try_cast({column} AS BIGINT)"
-                return whole if high == 2**63 - 1 else f"CASE WHEN {whole} BETWEEN {low} AND {high} THEN {whole} END"
+                return (
+                    whole
+                    if high == 2**63 - 1
+                    else f"CASE WHEN {whole} BETWEEN {low} AND {high} THEN {whole} END"
+                )
             case Cased(capital):
                 have, want = letters(capital=capital)
                 return f"translate({column}, '{have}', '{want}')"
@@ -300,9 +379,11 @@ class _Spark(TextSqlBackend):
         return "" if task is Task.CONTAINS else "on a text, Spark could take forever, or fail"
 
     def _found(self, text: str, table: Automaton) -> str:
-        """SQL that begins in state 1, and puts each character's class into the row of the state. State 0 is a match.
+        """SQL that begins in state 1, and puts each character's class into the row of the state.
+        State 0 is a match.
 
-        The table is one literal of three digits for each state: Spark would make an array anew for each character.
+        The table is one literal of three digits for each state: Spark would make an array anew for
+        each character.
         """
         width = len(table.edges) + 1
 
@@ -315,7 +396,10 @@ class _Spark(TextSqlBackend):
             return f"IF(c < {edge}, {place(first, middle - 1)}, {place(middle, last)})"
 
         rows = "".join(f"{state:03x}" for row in table.rows for state in row).encode().hex()
-        found = f"CAST(substring(X'{rows}', 3 * (s * {width} + {place(0, width - 1)}) + 1, 3) AS STRING)"
+        found = (
+            f"CAST(substring(X'{rows}', 3 * (s * {width} + {place(0, width - 1)}) + 1, 3) AS "
+            "STRING)"
+        )
         step = f"CASE WHEN c = '' THEN s ELSE CAST(conv({found}, 16, 10) AS INT) END"
         ends = "".join(str(int(end)) for end in table.ends).encode().hex()
         last = f"aggregate(split({text}, ''), 1, (s, c) -> {step})"
@@ -347,29 +431,36 @@ class _Spark(TextSqlBackend):
 
 
 def _check_settings(session: Any) -> None:
-    """Refuse a session whose settings change the columns of a query. Errors: UnsupportedOperation."""
+    """Refuse a session whose settings change the columns of a query.
+    Errors: UnsupportedOperation.
+    """
     for name, needed in _NEEDED.items():
         if session.conf.get(name, needed).lower() != needed:
             raise UnsupportedOperation(
-                f"Spark: this session has another value of {name}, with which questions by group have no columns for "
-                f"their groups: spark.conf.set({name!r}, {needed!r})."
+                f"Spark: this session has another value of {name}, with which questions by group "
+                f"have no columns for their groups: spark.conf.set({name!r}, {needed!r})."
             )
 
 
 def _is_here(table: Any) -> bool:
-    """Whether a plan has the types of its tables, and not their names alone, as on the server of Spark Connect."""
+    """Whether a plan has the types of its tables, and not their names alone, as
+    on the server of Spark Connect.
+    """
     return "connect" not in type(table).__module__
 
 
 def _stated(table: DataFrame) -> Callable[[], dict[str, str]] | None:
-    """A function that asks the databases behind a table for the types of their columns. Spark asks them once.
+    """A function that asks the databases behind a table for the types of their columns.
+    Spark asks them once.
 
-    Output: None for a table of which no column comes by JDBC. Columns are called as in the database; the types of those
-            of one name in several tables stand in one text
+    Output: None for a table of which no column comes by JDBC. Columns are called as in the
+            database; the types of those of one name in several tables stand in one text
     """
     leaves = table._jdf.queryExecution().analyzed().collectLeaves()
     plans = [leaves.apply(i) for i in range(leaves.size())]
-    relations = [plan.relation() for plan in plans if plan.getClass().getSimpleName() == "LogicalRelation"]
+    relations = [
+        plan.relation() for plan in plans if plan.getClass().getSimpleName() == "LogicalRelation"
+    ]
     found = [one for one in relations if one.getClass().getSimpleName() == "JDBCRelation"]
     options = [dict(relation.jdbcOptions().asProperties()) for relation in found]
     theirs = {name for relation in found for name in relation.schema().fieldNames()}
@@ -378,23 +469,29 @@ def _stated(table: DataFrame) -> Callable[[], dict[str, str]] | None:
         asked = table.sparkSession.read.format("jdbc")
         with _quiet(table.sparkSession):
             behind = [column for how in options for column in asked.options(**how).load().dtypes]
-        own = {name: ", ".join(dtype for other, dtype in behind if other == name) for name, _ in behind}
+        own = {
+            name: ", ".join(dtype for other, dtype in behind if other == name) for name, _ in behind
+        }
         return {name: dtype for name, dtype in table.dtypes if name not in theirs} | own
 
     return now if options else None
 
 
 def _local_files(table: Any) -> tuple[Path, ...]:
-    """The files of this machine that a table is read from. Spark lists files once, and fails where one was replaced.
+    """The files of this machine that a table is read from.
+    Spark lists files once, and fails where one was replaced.
 
-    To list them Spark optimises the plan, which computes what stands on made-up rows: an error there may show a cell.
+    To list them Spark optimises the plan, which computes what stands on made-up rows: an error
+    there may show a cell.
     """
     listed: list[str] = []
     if _is_here(table):
         with _quiet(table.sparkSession), suppress(Exception):
             listed = table.inputFiles()
     addresses = [urlsplit(address) for address in listed]
-    return tuple(Path(unquote(address.path)) for address in addresses if address.scheme in ("", "file"))
+    return tuple(
+        Path(unquote(address.path)) for address in addresses if address.scheme in ("", "file")
+    )
 
 
 def _quoted(name: str) -> str:
@@ -402,24 +499,34 @@ def _quoted(name: str) -> str:
 
 
 def _held(name: str, dtype: DType, has_zone: bool) -> str:
-    """SQL for a column of the user's, under our name, as dpframe holds it: a time as its ticks, a text as text.
+    """SQL for a column of the user's, under our name, as dpframe holds it:
+    a time as its ticks, a text as text.
 
-    Texts get a collation that compares bytes. A text that is not valid UTF-8 becomes null: Spark accepts such texts,
-    but reading the totals would fail on them, after the charge.
+    Texts get a collation that compares bytes. A text that is not valid UTF-8 becomes null: Spark
+    accepts such texts, but reading the totals would fail on them, after the charge.
     """
     family = kind(dtype)
     if family == Kind.DATE:
         return f"CAST(unix_date({name}) AS BIGINT)"
     if family == Kind.DATETIME:
         return f"unix_micros({name})" if has_zone else _micro(name)
-    return f"try_validate_utf8(CAST({name} AS STRING COLLATE UTF8_BINARY))" if family == Kind.STRING else name
+    return (
+        f"try_validate_utf8(CAST({name} AS STRING COLLATE UTF8_BINARY))"
+        if family == Kind.STRING
+        else name
+    )
 
 
 def _runs(values: Sequence[int]) -> list[tuple[int, int]]:
-    """The runs of consecutive integers among some numbers: the first and last number of each run."""
+    """The runs of consecutive integers among some numbers:
+    the first and last number of each run.
+    """
     numbers = sorted(values)
     starts = [i for i, value in enumerate(numbers) if not i or value > numbers[i - 1] + 1]
-    return [(numbers[i], numbers[j - 1]) for i, j in zip(starts, [*starts[1:], len(numbers)], strict=True)]
+    return [
+        (numbers[i], numbers[j - 1])
+        for i, j in zip(starts, [*starts[1:], len(numbers)], strict=True)
+    ]
 
 
 def _read(rows: DataFrame) -> pl.DataFrame:
@@ -429,19 +536,24 @@ def _read(rows: DataFrame) -> pl.DataFrame:
 def _without_rows(rows: DataFrame, made: Made) -> DataFrame:
     """An empty table with the columns of `rows`. Input: made: the call that gives the rows.
 
-    A query on the rows themselves must not be planned before the charge: if there are few rows, Spark computes with
-    them while it plans. Spark Connect would also remove the steps after a table that it knows to be empty. It gets
-    made-up rows, which nobody computes: a query on them is only planned.
+    A query on the rows themselves must not be planned before the charge: if there are few rows,
+    Spark computes with them while it plans. Spark Connect would also remove the steps after a table
+    that it knows to be empty. It gets made-up rows, which nobody computes: a query on them is only
+    planned.
     """
     session = rows.sparkSession
     if not _is_here(session):
         return session.range(0, _MADE_UP, 1, 2).select([_made_up(field) for field in rows.schema])
-    nothing = session._jsparkSession.createDataFrame(session.sparkContext._jsc.emptyRDD(), rows._jdf.schema())
+    nothing = session._jsparkSession.createDataFrame(
+        session.sparkContext._jsc.emptyRDD(), rows._jdf.schema()
+    )
     return rehearsed(type(rows)(nothing, session), made)
 
 
 def _made_up(field: types.StructField) -> Column:
-    """A column of this name and type, from the numbers of `range`, of whose values the planner knows nothing."""
+    """A column of this name and type, from the numbers of `range`, of whose
+    values the planner knows nothing.
+    """
     text, dtype = functions.col("id").cast("string"), field.dataType
     if isinstance(dtype, (types.ArrayType, types.MapType, types.StructType)):
         return functions.from_json(text, dtype).alias(field.name)
@@ -451,7 +563,8 @@ def _made_up(field: types.StructField) -> Column:
 def _nodes(rows: Any) -> list[str]:
     """The names of the nodes of a query's plan, such as "Exchange". No job runs.
 
-    They are read from the tree at the beginning of a plan in the form "formatted": it shows no constant of the query.
+    They are read from the tree at the beginning of a plan in the form "formatted": it shows no
+    constant of the query.
     """
     plan = getattr(rows, "_jdf", None)  # None for Connect, where the plan is on the server
     if plan is None:
@@ -465,14 +578,18 @@ def _nodes(rows: Any) -> list[str]:
 
 @contextmanager
 def _quiet(session: SparkSession) -> Iterator[None]:
-    """Switch off the logs of Java and Python inside the block, because the log of a failed task may show cells.
+    """Switch off the logs of Java and Python inside the block, because the log
+    of a failed task may show cells.
 
-    The logs of Spark Connect are on its server. `setLogLevel` is not used: it forgets that the session shows warnings
-    alone, so the session would log more afterwards.
+    The logs of Spark Connect are on its server. `setLogLevel` is not used: it forgets that the
+    session shows warnings alone, so the session would log more afterwards.
     """
     java = getattr(session, "_jvm", None) if _is_here(session) else None
     log4j = None if java is None else java.org.apache.logging.log4j
-    before, level = logging.root.manager.disable, log4j and log4j.LogManager.getRootLogger().getLevel()
+    before, level = (
+        logging.root.manager.disable,
+        log4j and log4j.LogManager.getRootLogger().getLevel(),
+    )
     logging.disable(logging.CRITICAL)
     if log4j is not None:
         log4j.core.config.Configurator.setRootLevel(log4j.Level.OFF)

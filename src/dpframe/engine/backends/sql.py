@@ -1,12 +1,13 @@
 """The part that DuckDB, Ibis and Spark have in common: engines on SQL.
 
-Inside, a column has one of four types: whole numbers, Float64, text, Boolean. A text is held as its bytes on an engine
-with collations, since a collation would compare it by another rule: see `Backend.bytewise`. A date or time is held as
-its ticks, because no two of these engines agree on how times are read, compared or written, and all agree on integers.
-SQL ignores the case of names, so the user's names are not used: columns are scanned under names that dpframe chooses.
+Inside, a column has one of four types: whole numbers, Float64, text, Boolean. A text is held as its
+bytes on an engine with collations, since a collation would compare it by another rule: see
+`Backend.bytewise`. A date or time is held as its ticks, because no two of these engines agree on
+how times are read, compared or written, and all agree on integers. SQL ignores the case of names,
+so the user's names are not used: columns are scanned under names that dpframe chooses.
 
-Whole numbers are divided through floats, exactly: see `quotient`. An engine's own `//` rounds toward zero on one
-engine and loses digits on another.
+Whole numbers are divided through floats, exactly: see `quotient`. An engine's own `//` rounds
+toward zero on one engine and loses digits on another.
 """
 
 from __future__ import annotations
@@ -22,10 +23,29 @@ import narwhals as nw
 import polars as pl
 from narwhals.dtypes import DType
 
-from dpframe.engine.backends.base import Backend, CellFunction, Frame, Part, Piece, Replaced, Stripped
+from dpframe.engine.backends.base import (
+    Backend,
+    CellFunction,
+    Frame,
+    Part,
+    Piece,
+    Replaced,
+    Stripped,
+)
 from dpframe.engine.tables import domain_of
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import TIMES, Candidates, ColumnDomain, Ends, Kind, kind, show, ticks, time_unit, zone_of
+from dpframe.plan import (
+    TIMES,
+    Candidates,
+    ColumnDomain,
+    Ends,
+    Kind,
+    kind,
+    show,
+    ticks,
+    time_unit,
+    zone_of,
+)
 
 _LIMB, _WHOLE = 2**32, 2.0**52  # from 2^52 on, every float is a whole number
 MOST_ROWS = 2**62  # more than any table has
@@ -42,20 +62,24 @@ def microseconds_in(dtype: DType) -> int:
     return _MICRO[time_unit(dtype)]
 
 
-# Texts in SQL. What is looked for, of {size} characters, and what comes in its place are literals: {old}, {by}, {new}.
-# A piece is there if the text has enough separators before it, which are counted by what is lost without them.
+# Texts in SQL. What is looked for, of {size} characters, and what comes in its place are literals:
+# {old}, {by}, {new}. A piece is there if the text has enough separators before it, which are
+# counted by what is lost without them.
 REPLACED = """CASE WHEN {find}({text}, {old}) > 0
 THEN left({text}, {find}({text}, {old}) - 1) || {new}
 || substr({text}, {find}({text}, {old}) + {size}) ELSE {text} END"""
 _LOST = "(length({text}) - length(replace({text}, {by}, '')))"
-PIECE = f"CASE WHEN {_LOST} >= {{least}} * {{size}} THEN split_part({{text}}, {{by}}, {{number}}) END"
+PIECE = (
+    f"CASE WHEN {_LOST} >= {{least}} * {{size}} THEN split_part({{text}}, {{by}}, {{number}}) END"
+)
 FROM_END = f"CAST({_LOST} {{div}} {{size}} AS INTEGER) + {{place}}"
 
 
 def piece_of(text: str, by: str, size: int, index: int, div: str) -> str:
     """SQL for a piece of a text between separators, by its number from 0, or from -1 at the end.
 
-    Input:  text, by: SQL for the text and the separator; size: characters of the separator; div: whole division
+    Input:  text, by: SQL for the text and the separator; size: characters of the separator; div:
+            whole division
     """
     place = {"text": text, "by": by, "size": size}
     number = str(index + 1) if index >= 0 else FROM_END.format(**place, div=div, place=index + 2)
@@ -66,12 +90,16 @@ _TRIMMED = {Ends.BOTH: "BOTH", Ends.START: "LEADING", Ends.END: "TRAILING"}
 
 
 def stripped_of(text: str, characters: str, ends: Ends) -> str:
-    """SQL for a text without some characters at its ends. Input: SQL for the text and the characters."""
+    """SQL for a text without some characters at its ends.
+    Input: SQL for the text and the characters.
+    """
     return f"TRIM({_TRIMMED[ends]} {characters} FROM {text})"
 
 
 class SqlBackend(Backend):
-    """An engine on SQL. A subclass has the SQL of its engine; this class has the operations that need only integers."""
+    """An engine on SQL.
+    A subclass has the SQL of its engine; this class has the operations that need only integers.
+    """
 
     # Expressions
 
@@ -82,7 +110,11 @@ class SqlBackend(Backend):
         return value
 
     def moment(self, value: nw.Expr, domain: ColumnDomain) -> nw.Expr:
-        return self._microseconds(value, domain.dtype) if kind(domain.dtype) == Kind.DATETIME else value
+        return (
+            self._microseconds(value, domain.dtype)
+            if kind(domain.dtype) == Kind.DATETIME
+            else value
+        )
 
     def _microseconds(self, value: nw.Expr, dtype: DType) -> nw.Expr:
         scale = microseconds_in(dtype)
@@ -90,7 +122,11 @@ class SqlBackend(Backend):
 
     def retimed(self, value: nw.Expr, source: DType, target: DType) -> nw.Expr:
         if kind(target) == Kind.DATE:
-            return value if kind(source) == Kind.DATE else self.quotient(self._microseconds(value, source), _DAY)
+            return (
+                value
+                if kind(source) == Kind.DATE
+                else self.quotient(self._microseconds(value, source), _DAY)
+            )
         micro = value * _DAY if kind(source) == Kind.DATE else self._microseconds(value, source)
         scale = microseconds_in(target)
         return micro if scale == 1 else self.quotient(micro, scale)
@@ -105,12 +141,13 @@ class SqlBackend(Backend):
         return nw.coalesce(inside.cast(nw.Float32).cast(nw.Float64), beyond)
 
     def quotient(self, top: nw.Expr, bottom: nw.Expr | int) -> nw.Expr:
-        """Divide the largest multiple of `bottom` that is at most `top`, as floats, and round to the nearest integer.
+        """Divide the largest multiple of `bottom` that is at most `top`, as floats,
+        and round to the nearest integer.
 
-        Bound:  the exact quotient q is a whole number below 2^51, and a rounding has a relative error of at most 2^-53.
-                If `bottom` is at most 2^53, its float is exact. Converting the multiple and dividing are two roundings,
-                so the error is below 2·2^-53·2^51 = 1/2. Otherwise q is below 2^10, and the error of three roundings is
-                far below 1/2
+        Bound:  the exact quotient q is a whole number below 2^51, and a rounding has a relative
+                error of at most 2^-53. If `bottom` is at most 2^53, its float is exact. Converting
+                the multiple and dividing are two roundings, so the error is below 2·2^-53·2^51 =
+                1/2. Otherwise q is below 2^10, and the error of three roundings is far below 1/2
         """
         below = top - top % bottom
         divisor = float(bottom) if isinstance(bottom, int) else bottom.cast(nw.Float64)
@@ -133,13 +170,17 @@ class SqlBackend(Backend):
         return None
 
     def unique(self, frame: Frame) -> Frame:
-        """SELECT DISTINCT. narwhals numbers the rows of each group in a window instead, which sorts all rows."""
+        """SELECT DISTINCT.
+        narwhals numbers the rows of each group in a window instead, which sorts all rows.
+        """
         return nw.from_native(frame.to_native().distinct())
 
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
-        """Divide numbers that are not negative: for x < 0, ⌊x / by⌋ = -1 - ⌊(-1 - x) / by⌋, and nothing wraps.
+        """Divide numbers that are not negative: for x < 0, ⌊x / by⌋ = -1 - ⌊(-1
+        - x) / by⌋, and nothing wraps.
 
-        With a small divisor the quotient has more than 51 bits. Then it is computed in two limbs of 32 bits.
+        With a small divisor the quotient has more than 51 bits. Then it is computed in two limbs of
+        32 bits.
         """
         top, size = nw.col(column), nw.col(into)
         frame = frame.with_columns(nw.when(top >= 0).then(top).otherwise(-1 - top).alias(into))
@@ -154,7 +195,13 @@ class SqlBackend(Backend):
         return frame.with_columns(nw.when(top >= 0).then(size).otherwise(-1 - size).alias(into))
 
     def kept(
-        self, pairs: Frame, units: Sequence[str], column: str, most: int, salt: str, hashes: dict[str, Any]
+        self,
+        pairs: Frame,
+        units: Sequence[str],
+        column: str,
+        most: int,
+        salt: str,
+        hashes: dict[str, Any],
     ) -> Frame:
         hashed = self.stable_hash(pairs, [*units, column], salt, "h")
         return self.ranked(hashed, "h", units).filter(nw.col("r") <= most).select(*units, column)
@@ -162,24 +209,35 @@ class SqlBackend(Backend):
     # For subclasses
 
     def brings_keys(self, frame: Frame) -> bool:
-        """Whether a public table comes to this database in another way than as constants of a query."""
+        """Whether a public table comes to this database in another
+        way than as constants of a query.
+        """
         return True
 
     in_numbers = "as in EXTRACT(EPOCH FROM x)"  # the SQL that makes a number of a duration
 
     @abstractmethod
     def stable_hash(self, frame: Frame, columns: list[str], salt: str, into: str) -> Frame:
-        """Add a keyed hash of some columns, one that does not change with the version of the engine."""
+        """Add a keyed hash of some columns, one that does not change
+        with the version of the engine.
+        """
 
     def reason_against(self, dtype: DType) -> str:
         if getattr(dtype, "time_unit", "") == "ns":
-            return "times are held in microseconds there: CAST(x AS TIMESTAMP) before dp.protect(...)"
+            return (
+                "times are held in microseconds there: CAST(x AS TIMESTAMP) before dp.protect(...)"
+            )
         if kind(dtype) == Kind.DURATION:
-            return f"a duration has no fixed length there: make it a number before dp.protect(...), {self.in_numbers}"
+            return (
+                "a duration has no fixed length there: make it a number before dp.protect(...), "
+                f"{self.in_numbers}"
+            )
         return ""
 
     def reason_against_cast(self, dtype: DType) -> str:
-        """Refuse integers of 128 bits too: databases use them for large sums, and differ in how they return them."""
+        """Refuse integers of 128 bits too: databases use them for large sums, and
+        differ in how they return them.
+        """
         if dtype in (nw.Int128, nw.UInt128):
             return "whole numbers have 64 bits there: cast to 'int64', or to 'float64'"
         if getattr(dtype, "time_unit", "") == "ns":
@@ -214,16 +272,26 @@ class TextSqlBackend(SqlBackend):
         """SQL of a date from its days since 1970."""
 
     def ranked(self, frame: Frame, hashes: str, units: Sequence[str]) -> Frame:
-        """The rank is the number of the unit's hashes that are not higher: one window, where narwhals has two."""
-        return self.computed(frame, f"count(*) OVER (PARTITION BY {', '.join(units)} ORDER BY {hashes})", "r")
+        """The rank is the number of the unit's hashes that are not higher:
+        one window, where narwhals has two.
+        """
+        return self.computed(
+            frame, f"count(*) OVER (PARTITION BY {', '.join(units)} ORDER BY {hashes})", "r"
+        )
 
     def spread(self, frame: Frame, into: str) -> Frame:
-        """By the engine's own division: it rounds toward zero, and no number here is negative, nor n zero."""
+        """By the engine's own division: it rounds toward zero, and no
+        number here is negative, nor n zero.
+        """
         div = self.whole_division
         return self.computed(frame, f"d * (w {div} n) + ((d * (w % n)) {div} n)", into)
 
-    def nearest(self, frame: Frame, value: nw.Expr, candidates: Candidates, into: str) -> Frame | None:
-        """The operations of `stages.candidate_number`, in this order, with the engine's own division."""
+    def nearest(
+        self, frame: Frame, value: nw.Expr, candidates: Candidates, into: str
+    ) -> Frame | None:
+        """The operations of `stages.candidate_number`, in this order,
+        with the engine's own division.
+        """
         if not candidates.extent or not 0 <= candidates.power <= _ONE_PRODUCT:
             return None
         lower, upper = self.number(candidates.lower), self.number(candidates.upper)
@@ -266,7 +334,9 @@ class TextSqlBackend(SqlBackend):
 
 
 def our_names(names: Iterable[str]) -> dict[str, str]:
-    """The name under which each column is scanned. Columns whose names differ in case alone are left out."""
+    """The name under which each column is scanned.
+    Columns whose names differ in case alone are left out.
+    """
     names = list(names)
     spellings = Counter(name.casefold() for name in names)
     return {name: f"s{i}" for i, name in enumerate(names) if spellings[name.casefold()] == 1}
@@ -277,8 +347,8 @@ def schema_of(
 ) -> tuple[tuple[str, ColumnDomain], ...]:
     """The schema of a table, from its types alone. Times are held in microseconds.
 
-    Input:  the engine; the types; against: for columns that cannot be held for another reason than their type, that
-            reason
+    Input:  the engine; the types; against: for columns that cannot be held for another reason than
+            their type, that reason
     """
     domain = []
     for name, dtype in types.items():
@@ -286,13 +356,20 @@ def schema_of(
         inner = nw.Datetime("us", zone_of(dtype)) if coarse else dtype
         why = (against or {}).get(name) or engine.reason_against(inner)
         domain.append(
-            (name, ColumnDomain(_Unheld(f"{show(inner)} (in {engine.name} {why})")) if why else domain_of(inner))
+            (
+                name,
+                ColumnDomain(_Unheld(f"{show(inner)} (in {engine.name} {why})"))
+                if why
+                else domain_of(inner),
+            )
         )
     return tuple(domain)
 
 
 class _Unheld(nw.Unknown):
-    """A type that an engine cannot hold, with the words in which a question about such a column is refused."""
+    """A type that an engine cannot hold, with the words in which a question
+    about such a column is refused.
+    """
 
     __slots__ = ("words",)
 
@@ -304,7 +381,8 @@ class _Unheld(nw.Unknown):
 
 
 def plain_table(engine: SqlBackend, beside: Frame, table: pl.DataFrame) -> pl.DataFrame:
-    """A public table in the types that SQL engines hold, with its texts in the form of the texts of a frame.
+    """A public table in the types that SQL engines hold, with its texts in
+    the form of the texts of a frame.
 
     Errors: UnsupportedOperation for a column whose type the engine cannot hold
     """
@@ -317,14 +395,23 @@ def plain_table(engine: SqlBackend, beside: Frame, table: pl.DataFrame) -> pl.Da
             )
         if dtype in (nw.Int128, nw.UInt128):  # Arrow has no such type
             raise UnsupportedOperation(
-                f"join: a public column of type {show(dtype)} cannot go to {engine.name}: cast it to Int64 before."
+                f"join: a public column of type {show(dtype)} cannot go to {engine.name}: cast it "
+                "to Int64 before."
             )
     families = {name: kind(dtype) for name, dtype in types.items()}
     text = pl.Binary if Kind.STRING in families.values() and engine.bytewise(beside) else pl.String
-    engine_types = {"integer": None, "boolean": None, "string": text, "date": pl.Int64, "datetime": pl.Int64}
+    engine_types = {
+        "integer": None,
+        "boolean": None,
+        "string": text,
+        "date": pl.Int64,
+        "datetime": pl.Int64,
+    }
     casts = {name: engine_types.get(family, pl.Float64) for name, family in families.items()}
     table = table.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
-    return table.with_columns(pl.col(name).cast(dtype) for name, dtype in casts.items() if dtype is not None)
+    return table.with_columns(
+        pl.col(name).cast(dtype) for name, dtype in casts.items() if dtype is not None
+    )
 
 
 def texts_read(table: pl.DataFrame) -> pl.DataFrame:

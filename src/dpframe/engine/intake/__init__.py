@@ -1,4 +1,6 @@
-"""Tables of pandas and PyArrow, converted through Arrow. A cell that is not valid in its column's type becomes null."""
+"""Tables of pandas and PyArrow, converted through Arrow.
+A cell that is not valid in its column's type becomes null.
+"""
 
 from dpframe.engine.intake.arrow import (
     partition_of,

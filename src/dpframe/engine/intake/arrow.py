@@ -1,8 +1,8 @@
 """Tables of PyArrow and pandas, through Arrow. Only the columns that a query reads are converted.
 
-A table may be hostile. Its memory may not be valid for its type (`dpframe.engine.intake.buffers`), it may contain
-objects whose own code raises (`dpframe.engine.intake.cells`), and a column may give other cells than it states. A cell
-that is not valid becomes null, and no other cell changes.
+A table may be hostile. Its memory may not be valid for its type (`dpframe.engine.intake.buffers`),
+it may contain objects whose own code raises (`dpframe.engine.intake.cells`), and a column may give
+other cells than it states. A cell that is not valid becomes null, and no other cell changes.
 """
 
 from __future__ import annotations
@@ -34,13 +34,19 @@ def _arrow_schema(fields: Sequence[pa.Field]) -> tuple[tuple[str, ColumnDomain],
 
 
 def _arrow_domain(dtype: pa.DataType) -> ColumnDomain:
-    """The domain of an Arrow type. A type without a counterpart is Unknown, and refused when its column is used."""
+    """The domain of an Arrow type.
+    A type without a counterpart is Unknown, and refused when its column is used.
+    """
     if pa.types.is_timestamp(dtype) and dtype.tz is not None and not _is_zone(dtype.tz):
-        return ColumnDomain(Unread(f"{dtype} (its time zone has no IANA name; convert its times to 'UTC' first)"))
+        return ColumnDomain(
+            Unread(f"{dtype} (its time zone has no IANA name; convert its times to 'UTC' first)")
+        )
     if pa.types.is_decimal256(dtype):  # Polars would panic, and print that it does
         return ColumnDomain(Unread(f"{dtype} (first: table.cast, to decimal128 or float64)"))
     if dtype == pa.string_view() and not views_are_read():
-        return ColumnDomain(Unread(f"{dtype} (PyArrow {pa.__version__} cannot check it; bring it as string)"))
+        return ColumnDomain(
+            Unread(f"{dtype} (PyArrow {pa.__version__} cannot check it; bring it as string)")
+        )
     if pa.types.is_interval(dtype):  # Polars would panic, and print that it does
         return ColumnDomain(nw.Unknown())
     try:
@@ -63,21 +69,31 @@ def _is_zone(name: str) -> bool:
 def _and_unnamed(
     schema: tuple[tuple[str, ColumnDomain], ...], names: Iterable[object]
 ) -> tuple[tuple[str, ColumnDomain], ...]:
-    """The schema with an entry for each column that a question cannot name, with the line that gives it a name.
+    """The schema with an entry for each column that a question cannot name, with
+    the line that gives it a name.
 
-    Such columns have a name that is not a text, or a name that several columns have. They are never read.
+    Such columns have a name that is not a text, or a name that several columns have. They are never
+    read.
     """
     domains = dict(schema)
     for name, many in Counter(names).items():
         match name:
             case tuple():
-                reason = "unread (flatten its name first: df.columns = ['_'.join(map(str, c)) for c in df.columns])"
+                reason = (
+                    "unread (flatten its name first: df.columns = ['_'.join(map(str, c)) for c in "
+                    "df.columns])"
+                )
             case str() if many == 1:
                 continue
             case str():
-                reason = f"unread ({many} columns have this name; first: df.columns = [...], each with its own)"
+                reason = (
+                    f"unread ({many} columns have this name; first: df.columns = [...], each with "
+                    "its own)"
+                )
             case _:
-                reason = "unread (its name is not a text; first: df.columns = df.columns.astype(str))"
+                reason = (
+                    "unread (its name is not a text; first: df.columns = df.columns.astype(str))"
+                )
         (text_name,) = each(str, [name])  # a name may be an object whose own code raises
         if text_name is not None:
             domains.setdefault(str.__str__(text_name), ColumnDomain(Unread(reason)))
@@ -85,9 +101,13 @@ def _and_unnamed(
 
 
 def _from_arrow(columns: dict[str, pa.ChunkedArray], height: int) -> pl.LazyFrame:
-    """Columns as a lazy frame. Without columns, the frame has one column of nulls, so that its rows can be counted."""
+    """Columns as a lazy frame.
+    Without columns, the frame has one column of nulls, so that its rows can be counted.
+    """
     columns = columns or {"": pa.nulls(height, pa.bool_())}
-    table = pa.Table.from_arrays(list(columns.values()), names=[str(i) for i in range(len(columns))])
+    table = pa.Table.from_arrays(
+        list(columns.values()), names=[str(i) for i in range(len(columns))]
+    )
     rows = pl.DataFrame(table)
     rows.columns = list(columns)  # names are set here because the conversion would change a name ""
     return rows.lazy()
@@ -98,13 +118,18 @@ def _sound(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _seconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column with null for times in seconds that do not fit as milliseconds: a conversion would wrap them.
+    """A column with null for times in seconds that do not fit as
+    milliseconds: a conversion would wrap them.
 
-    A column of decimals of 76 digits, which Polars lacks, becomes True for a value and null for none.
+    A column of decimals of 76 digits, which Polars lacks, becomes True for a value and null for
+    none.
     """
     if pa.types.is_decimal256(column.type):
         return pc.if_else(column.is_valid(), pa.scalar(True), pa.scalar(None, pa.bool_()))
-    if not (pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type)) or column.type.unit != "s":
+    if (
+        not (pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type))
+        or column.type.unit != "s"
+    ):
         return column
     ticks, most = column.cast(pa.int64()), 9 * 10**15
     fits = pc.and_(pc.less_equal(ticks, most), pc.greater_equal(ticks, -most))
@@ -127,7 +152,11 @@ def _is_there(column: pa.ChunkedArray | pd.Series) -> pa.ChunkedArray:
 
 
 def _valid(column: pa.ChunkedArray | pd.Series) -> Booleans:
-    return column.is_valid().to_numpy() if isinstance(column, pa.ChunkedArray) else np.asarray(column.notna(), bool)
+    return (
+        column.is_valid().to_numpy()
+        if isinstance(column, pa.ChunkedArray)
+        else np.asarray(column.notna(), bool)
+    )
 
 
 def from_pyarrow(table: object) -> Data | None:
@@ -139,7 +168,9 @@ def from_pyarrow(table: object) -> Data | None:
 
     def scan(selection: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
         rows = table.slice(0, 0) if empty else table
-        columns = {name: (_is_there if name in unread else _sound)(rows.column(name)) for name in selection}
+        columns = {
+            name: (_is_there if name in unread else _sound)(rows.column(name)) for name in selection
+        }
         return _from_arrow(columns, rows.num_rows)
 
     schema = _arrow_schema([table.schema.field(name) for name in unique])
@@ -162,11 +193,19 @@ def from_pandas(frame: object) -> Data | None:
 
     def scan(selection: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
         rows = frame.iloc[:0] if empty else frame
-        columns = {name: (_is_there if name in unread else _from_pandas)(rows[name]) for name in selection}
+        columns = {
+            name: (_is_there if name in unread else _from_pandas)(rows[name]) for name in selection
+        }
         return _from_arrow(columns, len(rows))
 
-    schema = dict(_arrow_schema([pa.field(name, _pandas_type(dtype)) for name, dtype in dtypes.items()]))
-    schema |= {name: ColumnDomain(Unread(reason)) for name, dtype in dtypes.items() if (reason := _unread(name, dtype))}
+    schema = dict(
+        _arrow_schema([pa.field(name, _pandas_type(dtype)) for name, dtype in dtypes.items()])
+    )
+    schema |= {
+        name: ColumnDomain(Unread(reason))
+        for name, dtype in dtypes.items()
+        if (reason := _unread(name, dtype))
+    }
     unread = _unread_of(schema.items())
     return Data(
         "pandas",
@@ -178,13 +217,19 @@ def from_pandas(frame: object) -> Data | None:
 
 
 def _unread(name: str, dtype: PandasType) -> str:
-    """The words for a type that Arrow does not take, with the line that converts it; "" for other types."""
+    """The words for a type that Arrow does not take, with the line that
+    converts it; "" for other types.
+    """
     match dtype:
         case pd.PeriodDtype():
             return f"{dtype} (make it a time first: df[{name!r}].dt.to_timestamp())"
         case pd.SparseDtype():
             return f"{dtype} (first: df[{name!r}].sparse.to_dense())"
-    return f"{dtype} (make it a text first: df[{name!r}].astype(str))" if isinstance(dtype, pd.IntervalDtype) else ""
+    return (
+        f"{dtype} (make it a text first: df[{name!r}].astype(str))"
+        if isinstance(dtype, pd.IntervalDtype)
+        else ""
+    )
 
 
 def from_modin(frame: Any) -> Data | None:
@@ -195,8 +240,12 @@ def from_modin(frame: Any) -> Data | None:
     if type(frame).__name__ != "DataFrame":
         return None
     frame = frame.copy()  # copy on write: the copy shares its memory until a part is changed
-    dtypes = {name: frame.dtypes[name] for name in frame.columns if list(frame.columns).count(name) == 1}
-    types = from_pandas(pd.DataFrame({name: pd.Series(dtype=dtype) for name, dtype in dtypes.items()}))
+    dtypes = {
+        name: frame.dtypes[name] for name in frame.columns if list(frame.columns).count(name) == 1
+    }
+    types = from_pandas(
+        pd.DataFrame({name: pd.Series(dtype=dtype) for name, dtype in dtypes.items()})
+    )
     assert types is not None
 
     def scan(selection: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
@@ -206,11 +255,15 @@ def from_modin(frame: Any) -> Data | None:
         part = frame[list(selection)].modin.to_pandas()
         return pl.DataFrame({name: of_type(part[name], dtypes[name]) for name in selection}).lazy()
 
-    return Data("pandas", _and_unnamed(types.schema, frame.columns), scan, own_types=types.own_types)
+    return Data(
+        "pandas", _and_unnamed(types.schema, frame.columns), scan, own_types=types.own_types
+    )
 
 
 def _pandas_type(dtype: PandasType) -> pa.DataType:
-    """The Arrow type of a pandas type. Columns of objects are read as text: the schema must not depend on the cells."""
+    """The Arrow type of a pandas type.
+    Columns of objects are read as text: the schema must not depend on the cells.
+    """
     match dtype:
         case pd.CategoricalDtype():
             return _pandas_type(dtype.categories.dtype)
@@ -225,24 +278,37 @@ def _pandas_type(dtype: PandasType) -> pa.DataType:
 
 
 def _from_pandas(series: pd.Series) -> pa.ChunkedArray:
-    """A pandas column as Arrow, with as many cells; null where a cell is not valid in the column's type."""
+    """A pandas column as Arrow, with as many cells;
+    null where a cell is not valid in the column's type.
+    """
     dtype, target = series.dtype, _pandas_type(series.dtype)
     if isinstance(dtype, pd.CategoricalDtype):
         values = _from_pandas(_categories(series))
         codes, missing = _codes(series)
-        return values.take(pa.array(codes, mask=missing)) if len(values) else pa.nulls(len(series), target)
+        return (
+            values.take(pa.array(codes, mask=missing))
+            if len(values)
+            else pa.nulls(len(series), target)
+        )
     if dtype == OBJECT or (isinstance(dtype, pd.StringDtype) and dtype.storage == "python"):
         return _texts(series)
-    (column,) = each(lambda series: _brought(series, target), [series])  # the column's class may have code that raises
+    # the column's class may have code that raises
+    (column,) = each(lambda series: _brought(series, target), [series])
     return _one_by_one(series, _in_polars(target)).to_arrow() if column is None else _sound(column)
 
 
 def _brought(series: pd.Series, target: pa.DataType) -> pa.ChunkedArray | None:
-    """A column converted to Arrow by its own class; None where the number or the type of the cells is wrong."""
+    """A column converted to Arrow by its own class;
+    None where the number or the type of the cells is wrong.
+    """
     arrays = hasattr(series.array, "__arrow_array__")
     column = series.array.__arrow_array__() if arrays else pa.Array.from_pandas(series, type=target)
     texts = pa.types.is_string(target) and pa.types.is_large_string(column.type)
-    return column if len(column) == len(series) and (texts or plain_type(column.type) == target) else None
+    return (
+        column
+        if len(column) == len(series) and (texts or plain_type(column.type) == target)
+        else None
+    )
 
 
 def _categories(series: pd.Series) -> pd.Series:
@@ -251,7 +317,9 @@ def _categories(series: pd.Series) -> pd.Series:
 
 
 def _codes(series: pd.Series) -> tuple[NDArray[np.integer], Booleans]:
-    """The codes of a column of categories, and for each row whether its code belongs to no category."""
+    """The codes of a column of categories, and for each row whether
+    its code belongs to no category.
+    """
     codes = series.array.codes
     return codes, (codes < 0) | (codes >= len(series.array.categories))
 
@@ -264,9 +332,11 @@ def _in_polars(dtype: pa.DataType) -> pl.DataType:
 
 
 def _texts(series: pd.Series) -> pa.Array:
-    """A column of Python objects as text. Each object is converted by itself, so no row affects another row's text.
+    """A column of Python objects as text.
+    Each object is converted by itself, so no row affects another row's text.
 
-    A column of texts alone is converted by Arrow at once, with the result that `cells.text` would give.
+    A column of texts alone is converted by Arrow at once, with the result that `cells.text` would
+    give.
     """
     objects = _objects(series)
     (family,) = each(lambda cells: pd.api.types.infer_dtype(cells, skipna=True), [series])
@@ -279,7 +349,9 @@ def _texts(series: pd.Series) -> pa.Array:
 
 
 def _objects(series: pd.Series) -> NDArray[np.object_] | pd.api.extensions.ExtensionArray:
-    """A copy of the cells of a column of objects: before pandas 3, an object's own code can change other cells."""
+    """A copy of the cells of a column of objects: before pandas 3, an object's
+    own code can change other cells.
+    """
     (cells,) = each(lambda array: np.array(array, dtype=object, copy=True), [series.array])
     return cells if cells is not None and cells.shape == (len(series),) else series.array
 
@@ -288,18 +360,21 @@ def _objects(series: pd.Series) -> NDArray[np.object_] | pd.api.extensions.Exten
 
 
 def of_type(series: pd.Series, dtype: PandasType) -> pl.Series:
-    """A column of one partition in the type that it has in the whole table; null where that type cannot hold a cell.
+    """A column of one partition in the type that it has in the whole table;
+    null where that type cannot hold a cell.
 
-    One cell can give a partition another type than the whole table has. So each cell is read from its own value alone:
-    the result does not depend on the other cells, nor on whether the column holds objects, floats or categories (see
-    `cells.value_for`).
+    One cell can give a partition another type than the whole table has. So each cell is read from
+    its own value alone: the result does not depend on the other cells, nor on whether the column
+    holds objects, floats or categories (see `cells.value_for`).
     """
     target = _in_polars(_pandas_type(dtype))
     if isinstance(series.dtype, pd.CategoricalDtype):
         values = of_type(_categories(series), dtype)
         codes, missing = _codes(series)
         indices = pl.Series(codes.astype("int64")).set(pl.Series(missing), None)
-        return values.gather(indices) if len(values) else pl.Series([None] * len(series), dtype=target)
+        return (
+            values.gather(indices) if len(values) else pl.Series([None] * len(series), dtype=target)
+        )
     if series.dtype == OBJECT:
         return pl.Series(_texts(series)) if target == pl.String else _one_by_one(series, target)
     if _in_polars(_pandas_type(series.dtype)) == pl.Null:
@@ -308,13 +383,19 @@ def of_type(series: pd.Series, dtype: PandasType) -> pl.Series:
     if column.dtype == target:
         return column
     convert = None if target == pl.String else _conversion(column.dtype, target)
-    return _one_by_one(series, target) if convert is None else column.to_frame("x").select(convert(pl.col("x")))["x"]
+    return (
+        _one_by_one(series, target)
+        if convert is None
+        else column.to_frame("x").select(convert(pl.col("x")))["x"]
+    )
 
 
 def partition_of(partition: object, types: Mapping[str, PandasType]) -> pl.DataFrame:
-    """The columns of a partition in the types of the whole table. Errors: none, whatever the partition is.
+    """The columns of a partition in the types of the whole table.
+    Errors: none, whatever the partition is.
 
-    A column that the partition lacks, or has twice, is null. A partition that is not a pandas DataFrame has no row.
+    A column that the partition lacks, or has twice, is null. A partition that is not a pandas
+    DataFrame has no row.
     """
     rows = pd.DataFrame(partition if isinstance(partition, pd.DataFrame) else None, copy=False)
     numbers: dict[str, list[int]] = {}
@@ -322,7 +403,10 @@ def partition_of(partition: object, types: Mapping[str, PandasType]) -> pl.DataF
         if isinstance(name, str):
             numbers.setdefault(name, []).append(number)
     null = pd.Series([None] * len(rows), dtype=object)
-    columns = {name: rows.iloc[:, at[0]] if len(at := numbers.get(name, [])) == 1 else null for name in types}
+    columns = {
+        name: rows.iloc[:, at[0]] if len(at := numbers.get(name, [])) == 1 else null
+        for name in types
+    }
     return pl.DataFrame({name: of_type(column, types[name]) for name, column in columns.items()})
 
 
@@ -336,7 +420,8 @@ def _one_by_one(series: pd.Series, target: pl.DataType) -> pl.Series:
 
 
 def _conversion(source: pl.DataType, target: pl.DataType) -> Callable[[pl.Expr], pl.Expr] | None:
-    """A conversion of whole columns of numbers or times, with the results of `cells.value_for` for each cell.
+    """A conversion of whole columns of numbers or times, with the results of
+    `cells.value_for` for each cell.
 
     None where there is no such conversion, and the column has to be converted cell by cell.
     """
@@ -374,8 +459,14 @@ def _retimed(value: pl.Expr, have: Fraction, want: Fraction, target: pl.DataType
     ticks, ratio = value.cast(pl.Int64), want / have
     if ratio >= 1:
         most = (2**63 - 1) // ratio.numerator
-        return pl.when(ticks.is_between(-most, most)).then(ticks * ratio.numerator).cast(target, strict=False)
+        return (
+            pl.when(ticks.is_between(-most, most))
+            .then(ticks * ratio.numerator)
+            .cast(target, strict=False)
+        )
     whole = ticks // ratio.denominator
     if target == pl.Date:
         whole = pl.when(ticks % ratio.denominator == 0).then(whole)
-    return whole.cast(pl.Int32, strict=False).cast(target) if target == pl.Date else whole.cast(target)
+    return (
+        whole.cast(pl.Int32, strict=False).cast(target) if target == pl.Date else whole.cast(target)
+    )

@@ -1,9 +1,10 @@
 """Checks of the memory of Arrow tables: a cell that is not valid in its column's type becomes null.
 
-PyArrow does not check memory when a table is made: `pyarrow.parquet.read_table` returns texts that are not UTF-8, and
-other programs can hand over any memory. An engine trusts this memory, so one invalid cell could end the process after
-the charge. Therefore each cell is checked. Only invalid cells become null, so one unit's cell does not change the rows
-of another. No table is refused, since a refusal would tell that it has such a cell.
+PyArrow does not check memory when a table is made: `pyarrow.parquet.read_table` returns texts that
+are not UTF-8, and other programs can hand over any memory. An engine trusts this memory, so one
+invalid cell could end the process after the charge. Therefore each cell is checked. Only invalid
+cells become null, so one unit's cell does not change the rows of another. No table is refused,
+since a refusal would tell that it has such a cell.
 
 These properties are checked:
 
@@ -28,17 +29,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_BLOCK = 4096  # a piece of at most this many cells is checked cell by cell if one of them is invalid
+# a piece of at most this many cells is checked cell by cell if one of them is invalid
+_BLOCK = 4096
 
 
 def plain_type(dtype: pa.DataType) -> pa.DataType:
-    """The type of the cells of a column. For a dictionary or runs, it is the type of their values."""
+    """The type of the cells of a column.
+    For a dictionary or runs, it is the type of their values.
+    """
     return plain_type(dtype.value_type) if _encoded(dtype) else dtype
 
 
 @cache
 def views_are_read() -> bool:
-    """Whether this version of PyArrow can make an array of string views from buffers. PyArrow 16 cannot."""
+    """Whether this version of PyArrow can make an array of string views from buffers.
+    PyArrow 16 cannot.
+    """
     views = pa.array(["a"], pa.string_view())
     try:
         pa.Array.from_buffers(views.type, 1, views.buffers())
@@ -54,10 +60,10 @@ def _encoded(dtype: pa.DataType) -> bool:
 def sound(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
     """A column with null for each invalid cell, and without dictionaries and runs.
 
-    Input:  an Array or ChunkedArray of numbers, Booleans, texts, dates, times or durations, or of a dictionary or runs
-            of them
-    Output: as many cells, of the plain type. Texts of dictionaries and runs become `large_string`, whose 64-bit offsets
-            cannot overflow
+    Input:  an Array or ChunkedArray of numbers, Booleans, texts, dates, times or durations, or of a
+            dictionary or runs of them
+    Output: as many cells, of the plain type. Texts of dictionaries and runs become `large_string`,
+            whose 64-bit offsets cannot overflow
     Errors: none
     """
     dtype = _roomy(column.type)
@@ -95,14 +101,17 @@ def _sound(chunk: pa.Array) -> Iterator[pa.Array]:
 
 
 def _plain(chunk: pa.Array, *, nulls: bool = True) -> pa.Array | None:
-    """An array over the memory of a chunk, with its nulls counted again; None where the buffers are too small.
+    """An array over the memory of a chunk, with its nulls counted again;
+    None where the buffers are too small.
 
     Input:  nulls: False to take the memory beneath nulls for cells
     """
     first, *buffers = chunk.buffers()
     count = -1 if nulls else 0
     with contextlib.suppress(pa.ArrowException, ValueError):
-        return pa.Array.from_buffers(chunk.type, len(chunk), [first if nulls else None, *buffers], count, chunk.offset)
+        return pa.Array.from_buffers(
+            chunk.type, len(chunk), [first if nulls else None, *buffers], count, chunk.offset
+        )
     return None
 
 
@@ -111,7 +120,9 @@ def _may_be_wrong(dtype: pa.DataType) -> bool:
 
 
 def _pieces(array: pa.Array, size: int) -> Iterator[pa.Array]:
-    """Pieces of an array, with null for each invalid cell. Invalid pieces are halved, and blocks are cut into cells."""
+    """Pieces of an array, with null for each invalid cell.
+    Invalid pieces are halved, and blocks are cut into cells.
+    """
     if _holds(array):
         yield array
     elif size == 1:
@@ -136,7 +147,9 @@ def _holds(array: pa.Array) -> bool:
 
 
 def _decoded(chunk: pa.Array) -> Iterator[pa.Array]:
-    """The cells of a dictionary; null where a code is not in the dictionary, or its value is invalid."""
+    """The cells of a dictionary; null where a code is not in the
+    dictionary, or its value is invalid.
+    """
     dtype = _roomy(chunk.type)
     codes, values = _plain(chunk.indices), sound(chunk.dictionary)
     if codes is None or not len(values):
@@ -151,11 +164,27 @@ def _decoded(chunk: pa.Array) -> Iterator[pa.Array]:
 
 
 def _unrolled(chunk: pa.Array) -> Iterator[pa.Array]:
-    """The cells of runs; null where a value is invalid. All cells are null if the ends of the runs are invalid."""
-    dtype, ends, values = _roomy(chunk.type), _plain(chunk.run_ends, nulls=False), sound(chunk.values)
+    """The cells of runs; null where a value is invalid.
+    All cells are null if the ends of the runs are invalid.
+    """
+    dtype, ends, values = (
+        _roomy(chunk.type),
+        _plain(chunk.run_ends, nulls=False),
+        sound(chunk.values),
+    )
     last = None if ends is None else ends.to_numpy()
-    rising = last is not None and len(last) and last[0] > 0 and bool(np.all(np.diff(last.astype(np.int64)) > 0))
-    if last is None or not rising or last[-1] < chunk.offset + len(chunk) or len(values) < len(last):
+    rising = (
+        last is not None
+        and len(last)
+        and last[0] > 0
+        and bool(np.all(np.diff(last.astype(np.int64)) > 0))
+    )
+    if (
+        last is None
+        or not rising
+        or last[-1] < chunk.offset + len(chunk)
+        or len(values) < len(last)
+    ):
         yield pa.nulls(len(chunk), dtype)
         return
     values = values.cast(dtype) if values.type != dtype else values

@@ -1,9 +1,11 @@
-"""Cells that are Python objects: each is converted by itself to a text, or to a value of another type.
+"""Cells that are Python objects: each is converted by itself to a text,
+or to a value of another type.
 
-An object's own code may raise, return anything, or claim to be of another class. If it raises, its cell becomes null,
-and the error is dropped, because a release that failed would tell that there is such a cell. Only an exception that a
-signal raises is passed on, so that an interrupt from the keyboard stops the work. The result for an object depends on
-this object alone, never on other cells.
+An object's own code may raise, return anything, or claim to be of another class. If it raises, its
+cell becomes null, and the error is dropped, because a release that failed would tell that there is
+such a cell. Only an exception that a signal raises is passed on, so that an interrupt from the
+keyboard stops the work. The result for an object depends on this object alone, never on other
+cells.
 """
 
 from __future__ import annotations
@@ -28,14 +30,16 @@ from dpframe.plan import TICKS, integer_range, zone_of
 T = TypeVar("T")
 Cell = Any  # of a column of objects: whatever Python can hold
 # Ctrl-C, a request to end, and a time limit that is over. Windows has no alarm.
-_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(signal, name)]
+_SIGNALS = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(signal, name)
+]
 
 
 def each(reader: Callable[[Cell], T], cells: Iterable[Cell]) -> list[T | None]:
     """The result of `reader` for each cell, None where it raises.
 
-    Errors: KeyboardInterrupt, SystemExit or any other exception of a signal's handler. A cell whose own code raises one
-            of these is None
+    Errors: KeyboardInterrupt, SystemExit or any other exception of a signal's handler. A cell whose
+            own code raises one of these is None
     """
     values: list[T | None] = []
     with signals() as raised:
@@ -51,7 +55,8 @@ def each(reader: Callable[[Cell], T], cells: Iterable[Cell]) -> list[T | None]:
 
 @contextlib.contextmanager
 def signals() -> Iterator[list[BaseException]]:
-    """Exceptions of signals' handlers while the block runs. Python delivers signals to the main thread alone.
+    """Exceptions of signals' handlers while the block runs.
+    Python delivers signals to the main thread alone.
 
     Engines put another exception in the place of such a one, or drop it.
     """
@@ -71,7 +76,9 @@ def signals() -> Iterator[list[BaseException]]:
         return handle
 
     handlers = {number: signal.getsignal(number) for number in _SIGNALS}
-    replaced_handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
+    replaced_handlers = {
+        number: handler for number, handler in handlers.items() if callable(handler)
+    }
     for number, handler in replaced_handlers.items():
         signal.signal(number, noted(handler))
     try:
@@ -85,7 +92,9 @@ def signals() -> Iterator[list[BaseException]]:
 
 
 def text(value: object) -> str | None:
-    """An object as text; None for a missing value. Equal numbers have one text. Errors: a text that is not Unicode."""
+    """An object as text; None for a missing value. Equal numbers have one text.
+    Errors: a text that is not Unicode.
+    """
     if _missing(value):
         return None
     match value:
@@ -94,7 +103,8 @@ def text(value: object) -> str | None:
         case numbers.Real() | Decimal() if not isinstance(value, (bool, np.bool_)):
             characters = _number_text(value)
         case _:
-            characters = str.__str__(str(value))  # str(value) may be of a subclass of str with code of its own
+            # str(value) may be of a subclass of str with code of its own
+            characters = str.__str__(str(value))
     characters.encode()
     return characters
 
@@ -109,11 +119,17 @@ def _number_text(value: Cell) -> str:
     exact = _exact(value)
     if exact.denominator == 1:
         return str(exact.numerator)
-    return repr(float(exact)) if Fraction(float(exact)) == exact else f"{exact.numerator}/{exact.denominator}"
+    return (
+        repr(float(exact))
+        if Fraction(float(exact)) == exact
+        else f"{exact.numerator}/{exact.denominator}"
+    )
 
 
 def _finite(value: Cell) -> bool:
-    """Whether a number is finite. An integer or fraction is, even if it is larger than any float."""
+    """Whether a number is finite.
+    An integer or fraction is, even if it is larger than any float.
+    """
     match value:
         case int() | Fraction():
             return True
@@ -122,15 +138,16 @@ def _finite(value: Cell) -> bool:
     return math.isfinite(value)
 
 
-_MOST_BITS = 2**13  # limit for numerator and denominator (2,466 digits); a number beyond it becomes null
+# limit for numerator and denominator (2,466 digits); a number beyond it becomes null
+_MOST_BITS = 2**13
 _MOST_DIGITS = 2**12  # a decimal with more digits than this surely has more than _MOST_BITS bits
 
 
 def _exact(value: Cell) -> Fraction:
     """A finite number of Python or numpy, exactly.
 
-    Bound:  the time depends on the number of digits and not on the exponent: Decimal("1e999999999") has one digit, and
-            as a fraction it would have a billion
+    Bound:  the time depends on the number of digits and not on the exponent: Decimal("1e999999999")
+            has one digit, and as a fraction it would have a billion
     Errors: OverflowError where the fraction would be longer than `_MOST_BITS`
     """
     match value:
@@ -146,7 +163,9 @@ def _exact(value: Cell) -> Fraction:
 
 
 def _exact_decimal(value: Decimal) -> Fraction:
-    """A decimal as a fraction. Zeros at its end are dropped first, so that 1 and 1.00 have one result."""
+    """A decimal as a fraction.
+    Zeros at its end are dropped first, so that 1 and 1.00 have one result.
+    """
     sign, digits, exponent = Decimal.as_tuple(value)
     assert isinstance(exponent, int)
     last = max((place for place, digit in enumerate(digits, 1) if digit), default=0)
@@ -162,10 +181,12 @@ def _exact_decimal(value: Decimal) -> Fraction:
 
 
 def value_for(dtype: pl.DataType) -> Callable[[Cell], Any]:
-    """The function that converts an object to a value of a type, or to None where the type cannot hold it.
+    """The function that converts an object to a value of a type, or to None
+    where the type cannot hold it.
 
-    A number stays itself wherever it fits. True and False are 1 and 0. A text is neither a number nor a time. Times
-    become whole ticks, rounded down. A time with a zone does not fit a column without one, nor the other way round.
+    A number stays itself wherever it fits. True and False are 1 and 0. A text is neither a number
+    nor a time. Times become whole ticks, rounded down. A time with a zone does not fit a column
+    without one, nor the other way round.
 
     >>> value_for(pl.Int8())(3.0), value_for(pl.Boolean())(1), value_for(pl.Float64())(True)
     (3, True, 1.0)
@@ -179,7 +200,9 @@ def value_for(dtype: pl.DataType) -> Callable[[Cell], Any]:
         return _or_null(_float)
     match dtype:
         case pl.Decimal():
-            return _or_null(lambda value: _decimal(_number(value), dtype.precision or 38, dtype.scale))
+            return _or_null(
+                lambda value: _decimal(_number(value), dtype.precision or 38, dtype.scale)
+            )
         case pl.Date() | pl.Datetime() | pl.Duration():
             bits = 31 if dtype == pl.Date else 63
             return _or_null(lambda value: _within(_ticks(value, dtype), -(2**bits), 2**bits - 1))
@@ -218,11 +241,15 @@ def _float(value: Cell) -> float | None:
 
 
 def _decimal(exact: Fraction | None, digits: int, scale: int) -> Decimal | None:
-    """A Decimal of at most `digits` digits, `scale` of them after the point; None where the number does not fit."""
+    """A Decimal of at most `digits` digits, `scale` of them after the point;
+    None where the number does not fit.
+    """
     digits_as_integer = None if exact is None else _whole(exact * 10**scale)
     if digits_as_integer is None or abs(digits_as_integer) >= 10**digits:
         return None
-    return Decimal((int(digits_as_integer < 0), tuple(map(int, str(abs(digits_as_integer)))), -scale))
+    return Decimal(
+        (int(digits_as_integer < 0), tuple(map(int, str(abs(digits_as_integer)))), -scale)
+    )
 
 
 def _ticks(value: Cell, dtype: pl.DataType) -> int | None:

@@ -1,4 +1,6 @@
-"""Queries that run on one part of the units after another. The integer totals of the parts are added."""
+"""Queries that run on one part of the units after another.
+The integer totals of the parts are added.
+"""
 
 from dpframe.engine.parts.buckets import (
     added,

@@ -1,25 +1,28 @@
-"""A question that is answered on one part of the units after another, for tables whose partials do not fit in memory.
+"""A question that is answered on one part of the units after another, for tables whose
+partials do not fit in memory.
 
-Why the totals of the parts add up to the totals of the whole table. Each unit is in exactly one part, and a part holds
-every row of its units. Stages 1 to 3 look at one unit at a time:
+Why the totals of the parts add up to the totals of the whole table. Each unit is in exactly one
+part, and a part holds every row of its units. Stages 1 to 3 look at one unit at a time:
 
 - a row operation looks at one row;
 - a join of protected tables, a concat and a feature look at the rows of one unit;
 - a partial looks at the rows of one unit in one group;
-- the limits look at the partials of one unit. They choose its groups by a hash of the salt, the unit and the group,
-  and this hash does not depend on the part.
+- the limits look at the partials of one unit. They choose its groups by a hash of the salt, the
+  unit and the group, and this hash does not depend on the part.
 
-So stage 4 adds up the weighted rows of the whole table, each in one part. The weights are integers, so the order and
-the grouping of the additions do not matter. A group that occurs in the data occurs in some part, and it has 0 in the
-parts that lack it. Numbers of rows at a candidate, and of units by size, add up in the same way.
+So stage 4 adds up the weighted rows of the whole table, each in one part. The weights are integers,
+so the order and the grouping of the additions do not matter. A group that occurs in the data occurs
+in some part, and it has 0 in the parts that lack it. Numbers of rows at a candidate, and of units
+by size, add up in the same way.
 
-Numbers of distinct values do not add up, because two units in two parts may have one value. Therefore a part does not
-count values, but gives the pairs of group and value that its units keep. The union of these pairs over all parts is
-the set of pairs of the whole table.
+Numbers of distinct values do not add up, because two units in two parts may have one value.
+Therefore a part does not count values, but gives the pairs of group and value that its units keep.
+The union of these pairs over all parts is the set of pairs of the whole table.
 
-The number of parts follows from the number of rows, the question, and the memory that the process may take. It changes
-when and where numbers are added, never a total, and no release is refused for the number of its rows. Someone who
-watches the clock or the progress line may learn the number of parts, as they learn the running time.
+The number of parts follows from the number of rows, the question, and the memory that the process
+may take. It changes when and where numbers are added, never a total, and no release is refused for
+the number of its rows. Someone who watches the clock or the progress line may learn the number of
+parts, as they learn the running time.
 """
 
 from __future__ import annotations
@@ -40,16 +43,20 @@ from dpframe.plan.steps import Source, exchanged, sources_of
 from dpframe.progress import watched
 
 _USUAL = 2**32  # bytes for a part, unless somebody says otherwise or the process may take less
-_ROW, _TOTAL = 96, 20  # bytes for a row of a part, and for each of its numbers (measured: 116 to 400 in all)
+# bytes for a row of a part, and for each of its numbers (measured: 116 to 400 in all)
+_ROW, _TOTAL = 96, 20
 _FEWEST = 2**16  # rows of a part
 # bytes of address space that threads and readers of an engine reserve, however few rows there are
 _RESERVED = 3 * 2**29
-_SPARSE = 3  # bytes of address space that are reserved for each byte that is used (measured: 2 to 3)
-_SEED = 0x5EED  # seed of the hash that gives a unit its part. It is public, and is not the salt that chooses groups
+# bytes of address space that are reserved for each byte that is used (measured: 2 to 3)
+_SPARSE = 3
+# seed of the hash that gives a unit its part. It is public, and is not the salt that chooses groups
+_SEED = 0x5EED
 
 
 def added(question: Question, build: Build) -> list[pl.DataFrame]:
-    """The sums of a question, computed on all rows at once where they fit in memory, or else in parts.
+    """The sums of a question, computed on all rows at once where they
+    fit in memory, or else in parts.
 
     Input:  the question; build(question, whole): its lazy sums
     Output: one table for each of the sums, its rows in any order
@@ -64,7 +71,10 @@ def added(question: Question, build: Build) -> list[pl.DataFrame]:
     tables: list[pl.DataFrame] = []
     for part in watched(parts, len(parts), "parts of the units"):
         sums = build(part, False)
-        tables = together([entry.keys for entry in sums], [tables, collected(part, [entry.frame for entry in sums])])
+        tables = together(
+            [entry.keys for entry in sums],
+            [tables, collected(part, [entry.frame for entry in sums])],
+        )
     return tables
 
 
@@ -80,7 +90,9 @@ def set_most(memory: int | None) -> None:
 
 
 def _rows_of_a_part(question: Question) -> int:
-    """Number of rows that fit into memory at once; rows at candidates and distinct values take twice as much."""
+    """Number of rows that fit into memory at once;
+    rows at candidates and distinct values take twice as much.
+    """
     numbers = len(question.read)
     wide = 1 if all(allotment.total.additive for allotment in question.read) else 2
     memory = min(_USUAL, _address_space(), _container()) if _most is None else _most
@@ -88,7 +100,9 @@ def _rows_of_a_part(question: Question) -> int:
 
 
 def _address_space() -> int:
-    """Bytes that are left below the limit on this process's address space, `ulimit -v`, where there is one."""
+    """Bytes that are left below the limit on this process's address space,
+    `ulimit -v`, where there is one.
+    """
     try:
         resource = importlib.import_module("resource")  # not on Windows
         limit, _ = resource.getrlimit(resource.RLIMIT_AS)
@@ -99,9 +113,13 @@ def _address_space() -> int:
 
 
 def _container() -> int:
-    """Bytes that are left below the limit of this container, where there is one. Its cache of files can be freed."""
+    """Bytes that are left below the limit of this container, where there is one.
+    Its cache of files can be freed.
+    """
     try:
-        limit, taken = (int(Path(f"/sys/fs/cgroup/memory.{name}").read_text()) for name in ("max", "current"))
+        limit, taken = (
+            int(Path(f"/sys/fs/cgroup/memory.{name}").read_text()) for name in ("max", "current")
+        )
     except (OSError, ValueError):
         return _USUAL
     return max(limit - taken, limit // 4)
@@ -113,13 +131,18 @@ def _container() -> int:
 def split(question: Question) -> list[Question]:
     """The question on each part of the units, or the question alone where it needs no parts.
 
-    It needs none where the table is small, where there are no unit columns, and on engines other than Polars.
+    It needs none where the table is small, where there are no unit columns, and on engines other
+    than Polars.
     """
-    if not question.table.unit:  # the engine adds up rows as it reads them, and holds only the groups in memory
+    # the engine adds up rows as it reads them, and holds only the groups in memory
+    if not question.table.unit:
         return [question]
-    if any(source.data.engine != "polars" for source in sources_of(question.step)):  # these manage their own memory
+    # these manage their own memory
+    if any(source.data.engine != "polars" for source in sources_of(question.step)):
         return [question]
-    number = -(-sum(_height(source) for source in sources_of(question.step)) // _rows_of_a_part(question))
+    number = -(
+        -sum(_height(source) for source in sources_of(question.step)) // _rows_of_a_part(question)
+    )
     return [question] if number <= 1 else [_part(question, i, number) for i in range(number)]
 
 

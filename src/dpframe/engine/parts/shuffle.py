@@ -1,18 +1,22 @@
-"""A question about Dask dataframes: rows are shuffled by unit, Polars runs on each part, and the integers are added.
+"""A question about Dask dataframes: rows are shuffled by unit, Polars runs on each
+part, and the integers are added.
 
-Why the totals of the parts add up to the totals of the whole table: see `dpframe.engine.parts.buckets`. A row goes to
-the part that a hash of its identifier names, so a part holds every row of its units. The hash is taken after the
-identifiers are converted to the types of the whole table. By then equal identifiers are one text or one number, in
-whatever partition, table or Python type they came. The hash is that of pandas, which does not depend on the machine.
-Tasks draw no random numbers, so a task that runs again gives an identical result.
+Why the totals of the parts add up to the totals of the whole table: see
+`dpframe.engine.parts.buckets`. A row goes to the part that a hash of its identifier names, so a
+part holds every row of its units. The hash is taken after the identifiers are converted to the
+types of the whole table. By then equal identifiers are one text or one number, in whatever
+partition, table or Python type they came. The hash is that of pandas, which does not depend on the
+machine. Tasks draw no random numbers, so a task that runs again gives an identical result.
 
-A partition may differ from what Dask says: it may have other types, its columns in another order, fewer columns, or be
-no table at all. Each cell is read from its own value and the column's type in the whole table, and is null where that
-type cannot hold it (see `dpframe.engine.intake.arrow.partition_of`).
+A partition may differ from what Dask says: it may have other types, its columns in another order,
+fewer columns, or be no table at all. Each cell is read from its own value and the column's type in
+the whole table, and is null where that type cannot hold it (see
+`dpframe.engine.intake.arrow.partition_of`).
 
-A worker gets no more than a plan without rows, the public tables that the plan joins, and the salt. It returns the sums
-of a part, and the caller gets only the sums over all parts. A task of ours never raises: an exception, or a scheduler's
-log of it, may show cells. It returns None instead, and then the whole result is None.
+A worker gets no more than a plan without rows, the public tables that the plan joins, and the salt.
+It returns the sums of a part, and the caller gets only the sums over all parts. A task of ours
+never raises: an exception, or a scheduler's log of it, may show cells. It returns None instead, and
+then the whole result is None.
 """
 
 from __future__ import annotations
@@ -54,7 +58,10 @@ def added(question: Question, build: Build) -> list[pl.DataFrame]:
         about = delayed((frame._meta.dtypes.to_dict(), _units(source), number))
         pieces.append([cut(partition, about) for partition in _unprojected(frame).to_delayed()])
     plan = delayed(_packed(question, build))
-    parts = [delayed(_summed)(plan, [[cut[i] for cut in table] for table in pieces]) for i in range(number)]
+    parts = [
+        delayed(_summed)(plan, [[cut[i] for cut in table] for table in pieces])
+        for i in range(number)
+    ]
     while len(parts) > 1:
         parts = [delayed(_together)(keys, parts[i : i + _FAN]) for i in range(0, len(parts), _FAN)]
     (tables,) = compute(parts[0])  # type: ignore[no-untyped-call]
@@ -85,8 +92,8 @@ def _needed(question: Question, build: Build) -> tuple[list[list[str]], list[tup
 def _unprojected(frame: Any) -> Any:
     """A dataframe without a selection of columns as its last task.
 
-    Such a task would fail on a partition that lacks one of the columns. Selections that are part of reading a file, or
-    that come before other tasks, stay.
+    Such a task would fail on a partition that lacks one of the columns. Selections that are part of
+    reading a file, or that come before other tasks, stay.
     """
     expression = frame.optimize(fuse=False).expr
     while type(expression).__name__ == "Projection":
@@ -106,7 +113,9 @@ T = TypeVar("T")
 
 
 def _or_none(run: Callable[[], T]) -> T | None:
-    """The result of a function, None where it raises. BaseException is caught, as Polars' PanicException is one."""
+    """The result of a function, None where it raises.
+    BaseException is caught, as Polars' PanicException is one.
+    """
     try:
         return run()
     except (KeyboardInterrupt, SystemExit):
@@ -120,8 +129,8 @@ def _cut(
 ) -> list[pl.DataFrame | None]:
     """The rows of a partition that belong to each part.
 
-    A row without an identifier belongs to no part. In a table without unit columns, row i belongs to part i modulo the
-    number of parts.
+    A row without an identifier belongs to no part. In a table without unit columns, row i belongs
+    to part i modulo the number of parts.
     """
     types, units, number = about
 
@@ -159,7 +168,9 @@ def _summed(plan: bytes, pieces: list[list[pl.DataFrame | None]]) -> list[pl.Dat
     return _or_none(summed)
 
 
-def _together(keys: list[tuple[str, ...]], parts: list[list[pl.DataFrame] | None]) -> list[pl.DataFrame] | None:
+def _together(
+    keys: list[tuple[str, ...]], parts: list[list[pl.DataFrame] | None]
+) -> list[pl.DataFrame] | None:
     """The sums over several parts; None where the sums of one of them are None."""
     answers = [tables for tables in parts if tables is not None]
     return _or_none(lambda: together(keys, answers)) if len(answers) == len(parts) else None
@@ -175,7 +186,9 @@ def _packed(question: Question, build: Build) -> bytes:
 
 
 class _Pickler(CloudPickler):
-    """Writes a protected table as its number, a public table as its rows, and a function as Dask does."""
+    """Writes a protected table as its number, a public table as its
+    rows, and a function as Dask does.
+    """
 
     def __init__(self, file: IO[bytes], tables: list[Data]) -> None:
         super().__init__(file)

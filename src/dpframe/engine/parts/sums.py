@@ -1,4 +1,6 @@
-"""Integer sums that add up over units: the sums of a question on one part of the units, and on all parts together."""
+"""Integer sums that add up over units: the sums of a question on one part of the
+units, and on all parts together.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,16 @@ _FEW = 2**16  # rows of a table for which Polars' optimizer takes longer than it
 
 @dataclass(frozen=True)
 class Sums:
-    """A lazy frame of integers that add up over units: one row for each of the `keys`, whose other columns are sums."""
+    """A lazy frame of integers that add up over units:
+    one row for each of the `keys`, whose other columns are sums.
+    """
 
     frame: Frame
     keys: tuple[str, ...]
 
 
-Build = Callable[[Question, bool], Sequence[Sums]]  # (question, whether it is on all units) to its sums
+# (question, whether it is on all units) to its sums
+Build = Callable[[Question, bool], Sequence[Sums]]
 
 
 def collected(question: Question, lazy: Sequence[Frame]) -> list[pl.DataFrame]:
@@ -33,19 +38,29 @@ def collected(question: Question, lazy: Sequence[Frame]) -> list[pl.DataFrame]:
     if all(height is not None and height <= _FEW for height in heights):
         tables = engine.collect_few(lazy)
     else:
-        tables = engine.collect(lazy, streaming=any(source.data.lazy for source in sources_of(question.step)))
+        tables = engine.collect(
+            lazy, streaming=any(source.data.lazy for source in sources_of(question.step))
+        )
     return [held_keys(question, table) for table in tables]
 
 
 def planned(question: Question, lazy: Sequence[Frame]) -> list[pl.DataFrame]:
-    """Frames of one question on its tables without rows. A computation that would fail later fails here."""
+    """Frames of one question on its tables without rows.
+    A computation that would fail later fails here.
+    """
     return [held_keys(question, table) for table in backend_of(lazy[0]).planned(lazy)]
 
 
-def together(keys: Sequence[Sequence[str]], parts: Sequence[list[pl.DataFrame]]) -> list[pl.DataFrame]:
-    """The tables of sums over all parts, from those of each part. A part without tables adds nothing."""
+def together(
+    keys: Sequence[Sequence[str]], parts: Sequence[list[pl.DataFrame]]
+) -> list[pl.DataFrame]:
+    """The tables of sums over all parts, from those of each part.
+    A part without tables adds nothing.
+    """
     answers = [tables for tables in parts if tables]
-    return [_added(key_columns, tables) for key_columns, *tables in zip(keys, *answers, strict=True)]
+    return [
+        _added(key_columns, tables) for key_columns, *tables in zip(keys, *answers, strict=True)
+    ]
 
 
 def _added(keys: Sequence[str], tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -57,7 +72,8 @@ def _added(keys: Sequence[str], tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 def comparable(name: str, domain: ColumnDomain) -> pl.Expr:
-    """An identifier in a form in which equal identifiers have equal hashes, also those of two joined tables.
+    """An identifier in a form in which equal identifiers have equal hashes,
+    also those of two joined tables.
 
     Two identifiers are equal if `rows` and `combine` compare them as equal: 0.0 and -0.0 are one.
     """

@@ -1,4 +1,6 @@
-"""The stages of a query: rows, integers, one row per unit and group, and weights that enforce the limits."""
+"""The stages of a query: rows, integers, one row per unit and group, and
+weights that enforce the limits.
+"""
 
 from dpframe.engine.stages.coerced import (
     to_float,

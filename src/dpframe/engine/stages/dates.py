@@ -34,7 +34,9 @@ def _date(here: Columns, on: Operands) -> nw.Expr:
 
 
 def _week(here: Columns, on: Operands) -> nw.Expr:
-    """The number of the Thursday in its year: a week of ISO 8601 belongs to the year of its Thursday."""
+    """The number of the Thursday in its year: a week of ISO 8601
+    belongs to the year of its Thursday.
+    """
     day = here.hold(_days(here, on.value, on.dtype))
     thursday = day - here.engine.remainder(day + 3, 7) + 3
     ordinal = here.part(here.engine.from_ticks(thursday, nw.Date()), nw.Date(), "ordinal_day")
@@ -47,7 +49,9 @@ def _quarter(here: Columns, on: Operands) -> nw.Expr:
 
 def _month_start(here: Columns, on: Operands) -> nw.Expr:
     value = here.hold(on.value)
-    return _moved(here, value, (1 - here.part(value, on.dtype, "day")) * ticks_of_a_day(on.dtype), on.dtype)
+    return _moved(
+        here, value, (1 - here.part(value, on.dtype, "day")) * ticks_of_a_day(on.dtype), on.dtype
+    )
 
 
 def _truncate(here: Columns, on: Operands) -> nw.Expr:
@@ -76,20 +80,26 @@ def _offset(here: Columns, on: Operands) -> nw.Expr:
     every, sign = Every.read(typed.removeprefix("-")), -1 if typed.startswith("-") else 1
     value = here.hold(on.value)
     if every.window is not Window.MONTH:
-        by = nw.when(~value.is_null()).then(nw.lit(sign * every.seconds * ticks_of_a_day(dtype) // _DAY))
+        by = nw.when(~value.is_null()).then(
+            nw.lit(sign * every.seconds * ticks_of_a_day(dtype) // _DAY)
+        )
         return _moved(here, value, by, dtype)
     month = here.hold(_month(here, value, dtype) + sign * every.months)
     day = here.part(value, dtype, "day")
     inside = here.hold(nw.when((month >= _YEAR) & (month < 10_000 * _YEAR)).then(month))
     first, end = here.held_all([_first(here, inside), _first(here, inside + 1)])
     day = here.hold(nw.when(day > end - first).then(end - first).otherwise(day))
-    return _moved(here, value, (first + day - 1 - _days(here, value, dtype)) * ticks_of_a_day(dtype), dtype)
+    return _moved(
+        here, value, (first + day - 1 - _days(here, value, dtype)) * ticks_of_a_day(dtype), dtype
+    )
 
 
 def _month_end(here: Columns, on: Operands) -> nw.Expr:
     value = here.hold(on.value)
     end = here.hold(_first(here, _month(here, value, on.dtype) + 1))
-    return _moved(here, value, (end - 1 - _days(here, value, on.dtype)) * ticks_of_a_day(on.dtype), on.dtype)
+    return _moved(
+        here, value, (end - 1 - _days(here, value, on.dtype)) * ticks_of_a_day(on.dtype), on.dtype
+    )
 
 
 def _month(here: Columns, value: nw.Expr, dtype: DType) -> nw.Expr:
@@ -100,8 +110,8 @@ def _month(here: Columns, value: nw.Expr, dtype: DType) -> nw.Expr:
 def _first(here: Columns, month: nw.Expr) -> nw.Expr:
     """The first day of a month of the years 1 to 10,000, in days since 1970.
 
-    Years that begin in March end with the leap day, and each five months from then on have 153 days: see H. Hinnant,
-    "chrono-Compatible Low-Level Date Algorithms".
+    Years that begin in March end with the leap day, and each five months from then on have 153
+    days: see H. Hinnant, "chrono-Compatible Low-Level Date Algorithms".
     """
     quotient = here.engine.quotient
     since = here.hold(month - 2)

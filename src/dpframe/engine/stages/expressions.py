@@ -1,7 +1,9 @@
-"""Row expressions in narwhals: each operation of `plan.operations`, as an expression that no cell makes fail.
+"""Row expressions in narwhals: each operation of `plan.operations`, as an
+expression that no cell makes fail.
 
-Where a result would overflow or not exist, the operand is made null first. So no engine evaluates an operation that it
-could fail on. Inside the engine a number of type float is always Float64, and is never NaN.
+Where a result would overflow or not exist, the operand is made null first. So no engine evaluates
+an operation that it could fail on. Inside the engine a number of type float is always Float64, and
+is never NaN.
 """
 
 from __future__ import annotations
@@ -41,8 +43,13 @@ Binary = Callable[[nw.Expr, nw.Expr], nw.Expr]
 _LAST_LETTER = 2**31 - 2  # the last place of a character that engines have a number for
 
 
-# Of floats: NaN goes through these, and is made null after them. `Lowering` has those of whole numbers.
-SIGNS: Mapping[str, Binary] = {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul}
+# Of floats: NaN goes through these, and is made null after them. `Lowering` has those of whole
+#            numbers.
+SIGNS: Mapping[str, Binary] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+}
 
 
 def _of_floats(op: Binary) -> Lower:
@@ -104,7 +111,9 @@ def _is_in(here: Columns, on: Operands) -> nw.Expr:
     if family.real:
         constants = [float(x) for x in constants]
     elif family == Kind.INTEGER:
-        return _is_one_of_whole(here, value, on.domains[0], [int(x) for x in constants if int(x) == x])
+        return _is_one_of_whole(
+            here, value, on.domains[0], [int(x) for x in constants if int(x) == x]
+        )
     elif family in TIMES:
         value = value.cast(nw.Int64)
         constants = [tick for x in constants if (tick := _tick(x, on.dtype)) is not None]
@@ -115,10 +124,17 @@ def _is_in(here: Columns, on: Operands) -> nw.Expr:
     )
 
 
-def _is_one_of_whole(here: Columns, value: nw.Expr, domain: ColumnDomain, listed: Sequence[int]) -> nw.Expr:
-    """Whether a whole number of any width is one of some of 64 bits: those with a sign, and those above them."""
+def _is_one_of_whole(
+    here: Columns, value: nw.Expr, domain: ColumnDomain, listed: Sequence[int]
+) -> nw.Expr:
+    """Whether a whole number of any width is one of some of 64 bits:
+    those with a sign, and those above them.
+    """
     engine, missing, last = here.engine, value.is_null(), 2**63 - 1
-    first, beyond = [x for x in listed if -(2**63) <= x <= last], [x for x in listed if last < x < 2**64]
+    first, beyond = (
+        [x for x in listed if -(2**63) <= x <= last],
+        [x for x in listed if last < x < 2**64],
+    )
     inside = engine.is_one_of(here.frame, int64(value, domain), first) if first else nw.lit(False)
     if is_wide(domain.dtype):
         inside = inside.fill_null(False) if first else inside
@@ -132,7 +148,9 @@ def _is_one_of_whole(here: Columns, value: nw.Expr, domain: ColumnDomain, listed
 
 
 def _tick(value: object, dtype: DType) -> int | None:
-    """The ticks of a time in a column of times; None where the column's type cannot hold the time."""
+    """The ticks of a time in a column of times; None where the
+    column's type cannot hold the time.
+    """
     try:
         return ticks(value, dtype, "")
     except WrongType:
@@ -149,11 +167,15 @@ def _fill_null(here: Columns, on: Operands) -> nw.Expr:
 
 def _clip(here: Columns, on: Operands) -> nw.Expr:
     if on.kind in TIMES:
-        ends = (None if on.options[x] is None else ticks(on.options[x], on.dtype, "") for x in ("lower", "upper"))
+        ends = (
+            None if on.options[x] is None else ticks(on.options[x], on.dtype, "")
+            for x in ("lower", "upper")
+        )
         return here.engine.from_ticks(on.value.cast(nw.Int64).clip(*ends), on.dtype)
     lower, upper = on.options["lower"], on.options["upper"]
     limits = clip_domain("", ColumnDomain(on.dtype), lower, upper)
-    if on.kind == Kind.INTEGER:  # clip within the column's own type, so that a limit outside of it cannot wrap
+    # clip within the column's own type, so that a limit outside of it cannot wrap
+    if on.kind == Kind.INTEGER:
         first, last = integer_range(on.dtype)
         low, high = limits.bounds or (
             first if lower is None else min(max(-(-lower // 1), first), last),
@@ -161,14 +183,17 @@ def _clip(here: Columns, on: Operands) -> nw.Expr:
         )
         inside = (None if low == first else int(low), None if high == last else int(high))
         return on.value if inside == (None, None) else on.value.clip(*map(beyond, inside))
-    return to_float(on.value).clip(None if lower is None else float(lower), None if upper is None else float(upper))
+    return to_float(on.value).clip(
+        None if lower is None else float(lower), None if upper is None else float(upper)
+    )
 
 
 def _cast(here: Columns, on: Operands) -> nw.Expr:
     target, value = on.options["dtype"], on.value
     have, want = on.kind, kind(target)
     if have == Kind.STRING and want in (Kind.INTEGER, Kind.FLOAT, Kind.DATE, Kind.DATETIME):
-        if want in (Kind.DATE, Kind.DATETIME):  # parse to microseconds, which hold the years 1 to 9999
+        # parse to microseconds, which hold the years 1 to 9999
+        if want in (Kind.DATE, Kind.DATETIME):
             wide = nw.Date() if want == Kind.DATE else nw.Datetime("us")
             return _cast_time(here, in_calendar(here.converted(value, wide), wide), wide, target)
         if want == Kind.INTEGER:
@@ -178,7 +203,9 @@ def _cast(here: Columns, on: Operands) -> nw.Expr:
     if want == Kind.STRING:
         categories = list(target.categories) if target == nw.Enum else None
         if have != Kind.STRING:
-            text = here.part(value, on.dtype, "text") if have == Kind.DATE else value.cast(nw.String)
+            text = (
+                here.part(value, on.dtype, "text") if have == Kind.DATE else value.cast(nw.String)
+            )
             value = here.held(text)
         if categories is None:
             return value
@@ -208,9 +235,12 @@ def _cast(here: Columns, on: Operands) -> nw.Expr:
 def _cast_time(here: Columns, value: nw.Expr, source: DType, target: DType) -> nw.Expr:
     """A date or time cast to another type of time. What it cannot hold becomes null.
 
-    64 bits of nanoseconds do not reach from year 1 to 9999, and a zone's clock may show a day beyond them.
+    64 bits of nanoseconds do not reach from year 1 to 9999, and a zone's clock may show a day
+    beyond them.
     """
-    short = getattr(target, "time_unit", None) == "ns" and getattr(source, "time_unit", None) != "ns"
+    short = (
+        getattr(target, "time_unit", None) == "ns" and getattr(source, "time_unit", None) != "ns"
+    )
     zoned = zone_of(target) is not None and zone_of(source) is None
     if short or zoned:
         value = in_calendar(value, source, (1678, 2261) if short else (1, 9999), target)
@@ -221,9 +251,11 @@ _FEW = 8  # conditions of a choice that are asked one within the other
 
 
 def _case(here: Columns, on: Operands) -> nw.Expr:
-    """Many conditions in blocks: each block is a column, and so is whether one of its conditions holds.
+    """Many conditions in blocks: each block is a column, and so is
+    whether one of its conditions holds.
 
-    So a query states a condition twice, and nests 8 of them at most: SQLite's parser holds 100 open ends.
+    So a query states a condition twice, and nests 8 of them at most: SQLite's parser holds 100 open
+    ends.
     """
     domains = [*on.domains[1::2], on.domains[-1]]
     *values, other = _branches([*on.values[1::2], on.values[-1]], domains)
@@ -232,8 +264,14 @@ def _case(here: Columns, on: Operands) -> nw.Expr:
     while len(pairs) > _FEW:
         blocks = [slice(i, i + _FEW) for i in range(0, len(pairs), _FEW)]
         typed = [any(typed[block]) for block in blocks]
-        conditions = [reduce(operator.or_, [condition for condition, _ in pairs[block]]) for block in blocks]
-        found = [_first(pairs[block], nw.lit(None)) for block, has_type in zip(blocks, typed, strict=True) if has_type]
+        conditions = [
+            reduce(operator.or_, [condition for condition, _ in pairs[block]]) for block in blocks
+        ]
+        found = [
+            _first(pairs[block], nw.lit(None))
+            for block, has_type in zip(blocks, typed, strict=True)
+            if has_type
+        ]
         columns = here.held_all([*conditions, *found])
         results = iter(columns[len(blocks) :])
         chosen = [next(results) if has_type else nw.lit(None) for has_type in typed]
@@ -247,13 +285,18 @@ def _branches(values: Sequence[nw.Expr], domains: Sequence[ColumnDomain]) -> Seq
     if Kind.FLOAT in types or Kind.DECIMAL in types:
         return [x if t == Kind.OTHER else to_float(x) for x, t in zip(values, types, strict=True)]
     if Kind.INTEGER in types:
-        return [x if t == Kind.OTHER else int64(x, f) for x, t, f in zip(values, types, domains, strict=True)]
+        return [
+            x if t == Kind.OTHER else int64(x, f)
+            for x, t, f in zip(values, types, domains, strict=True)
+        ]
     return values
 
 
 def _first(pairs: Sequence[tuple[nw.Expr, nw.Expr]], other: nw.Expr) -> nw.Expr:
     """The value of the first condition that holds."""
-    return reduce(lambda rest, pair: nw.when(pair[0]).then(pair[1]).otherwise(rest), reversed(pairs), other)
+    return reduce(
+        lambda rest, pair: nw.when(pair[0]).then(pair[1]).otherwise(rest), reversed(pairs), other
+    )
 
 
 def _part(name: str) -> Lower:
@@ -278,7 +321,9 @@ def _slice(here: Columns, on: Operands) -> nw.Expr:
     most = -offset if offset < 0 else _LAST_LETTER - offset
     most = most if length is None else min(length, most)
     text = here.read(on.value)
-    return here.held(here.ending(text, offset, most) if offset < 0 else text.str.slice(offset, most))
+    return here.held(
+        here.ending(text, offset, most) if offset < 0 else text.str.slice(offset, most)
+    )
 
 
 def _concat(here: Columns, on: Operands) -> nw.Expr:
@@ -290,15 +335,23 @@ def _concat(here: Columns, on: Operands) -> nw.Expr:
 
 
 def _growing(here: Columns, on: Operands, least: int) -> nw.Expr:
-    """The text, null where it could become too long with others in place of parts of it: engines fail there."""
+    """The text, null where it could become too long with others in place of
+    parts of it: engines fail there.
+    """
     value = here.hold(here.read(on.value))
     growth = -(-len(on.options["new"]) // least)
-    return nw.when(value.str.len_chars() <= LONGEST_TEXT // growth).then(value) if growth > 1 else value
+    return (
+        nw.when(value.str.len_chars() <= LONGEST_TEXT // growth).then(value)
+        if growth > 1
+        else value
+    )
 
 
 def _replace(here: Columns, on: Operands) -> nw.Expr:
     old, new = on.options["old"], on.options["new"]
-    return here.held(here.applied(_growing(here, on, len(old)), Replaced(old, new, on.options["every"])))
+    return here.held(
+        here.applied(_growing(here, on, len(old)), Replaced(old, new, on.options["every"]))
+    )
 
 
 def _replace_matches(here: Columns, on: Operands) -> nw.Expr:
@@ -333,7 +386,8 @@ LOWERED: Mapping[str, Lower] = {
     "and": _simple(lambda x, y: x & y),
     "or": _simple(lambda x, y: x | y),
     "xor": _simple(lambda x, y: x != y),
-    # `not` needs a CASE: Ibis writes NOT x IS NULL without brackets, and SQL reads it as the opposite of x IS NULL.
+    # `not` needs a CASE: Ibis writes NOT x IS NULL without brackets, and SQL reads it as the
+    # opposite of x IS NULL.
     "not": _simple(lambda x: nw.when(~x.is_null()).then(~x)),
     "is_null": _simple(lambda x: x.is_null()),
     "is_in": _is_in,

@@ -1,6 +1,8 @@
-"""Functions of numbers, from sums, products and comparisons of floats alone: so each value is the same on every engine.
+"""Functions of numbers, from sums, products and comparisons of floats alone:
+so each value is the same on every engine.
 
-An engine's own logarithm, power or rounding may differ from another's in the last digit, and none is called.
+An engine's own logarithm, power or rounding may differ from another's in the last digit, and none
+is called.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ def _real(on: Operands) -> nw.Expr:
 
 
 def _power(here: Columns, on: Operands) -> nw.Expr:
-    """Products in the order of `plan.operations.power_of`; of whole numbers null as soon as one does not fit."""
+    """Products in the order of `plan.operations.power_of`;
+    of whole numbers null as soon as one does not fit.
+    """
     whole = on.kind == Kind.INTEGER
     value = here.hold(on.whole if whole else _real(on))
 
@@ -56,7 +60,9 @@ def _sign(here: Columns, on: Operands) -> nw.Expr:
 
 
 def _round(here: Columns, on: Operands) -> nw.Expr:
-    """A float below 2^52 plus 2^52 has no room for a fraction: the sum is rounded to a whole number, half to even."""
+    """A float below 2^52 plus 2^52 has no room for a fraction:
+    the sum is rounded to a whole number, half to even.
+    """
     if on.kind == Kind.INTEGER:
         return on.value
     real, decimals = here.engine.real, on.options["decimals"]
@@ -70,9 +76,14 @@ def _round(here: Columns, on: Operands) -> nw.Expr:
 
 
 def _inside(
-    here: Columns, on: Operands, inside: Callable[[nw.Expr], nw.Expr], function: Callable[[nw.Expr, Floats], nw.Expr]
+    here: Columns,
+    on: Operands,
+    inside: Callable[[nw.Expr], nw.Expr],
+    function: Callable[[nw.Expr, Floats], nw.Expr],
 ) -> tuple[nw.Expr, nw.Expr]:
-    """A number, and a function of it, null for a number that is not inside of what the function is computed for."""
+    """A number, and a function of it, null for a number that is not inside of
+    what the function is computed for.
+    """
     value = here.hold(_real(on))
     return value, function(here.hold(nw.when(inside(value)).then(value)), TableFloats(here))
 
@@ -80,7 +91,10 @@ def _inside(
 def _log(here: Columns, on: Operands) -> nw.Expr:
     zero, most = map(here.engine.real, (0.0, _MOST))
     value, result = _inside(
-        here, on, lambda x: (x > zero) & (x <= most), lambda x, floats: logarithm(x, on.options["base"], floats)
+        here,
+        on,
+        lambda x: (x > zero) & (x <= most),
+        lambda x, floats: logarithm(x, on.options["base"], floats),
     )
     return nw.when(value > most).then(value).otherwise(result)
 

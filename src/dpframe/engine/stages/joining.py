@@ -1,4 +1,6 @@
-"""Stage 1 for the steps that combine several rows or several tables: per_unit, join, concat and partition."""
+"""Stage 1 for the steps that combine several rows or several tables:
+per_unit, join, concat and partition.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from dpframe.plan.steps import ApartByPeriod, FirstPeriods, PartitionPart, PerUn
 @lowered.register
 def _(step: PerUnit, live: frozenset[str], empty: bool) -> Frame:
     table = step.before.table
-    identifiers = sorted(column.id for column in step.table.columns.values() if column.is_unit and column.id in live)
+    identifiers = sorted(
+        column.id for column in step.table.columns.values() if column.is_unit and column.id in live
+    )
     features = {step.table.columns[name].id: feature for name, feature in step.made.items()}
     features = {into: feature for into, feature in features.items() if into in live}
     inputs = {table.columns[name].id for feature in features.values() for name in feature.reads}
@@ -38,7 +42,9 @@ def _key(value: nw.Expr, domain: ColumnDomain, dtype: DType) -> nw.Expr:
     return one_zero(to_float(value)) if dtype == nw.Float64 else value
 
 
-def _public_keys(rows: Frame, public: Data, on: Sequence[str], types: Sequence[DType]) -> list[nw.Expr]:
+def _public_keys(
+    rows: Frame, public: Data, on: Sequence[str], types: Sequence[DType]
+) -> list[nw.Expr]:
     """The keys of a public table, as columns "j0", "j1", …."""
     domains = dict(public.schema)
     return [
@@ -68,10 +74,14 @@ def _(step: combine.Join, live: frozenset[str], empty: bool) -> Frame:
         _key(nw.col(table.columns[name].id), table.columns[name].domain, dtype).alias(f"j{i}")
         for i, (name, dtype) in enumerate(zip(step.on, step.keys, strict=True))
     )
-    there: Frame = nw.from_native(step.public.scan([*step.on, *brought]))  # public tables are Polars frames
+    # public tables are Polars frames
+    there: Frame = nw.from_native(step.public.scan([*step.on, *brought]))
     there = there.select(
         *_public_keys(there, step.public, step.on, step.keys),
-        *(readable(there, nw.col(name), step.brought[name]).alias(after.columns[name].id) for name in brought),
+        *(
+            readable(there, nw.col(name), step.brought[name]).alias(after.columns[name].id)
+            for name in brought
+        ),
     )
     names = [f"j{i}" for i in range(len(step.on))]
     there = there.drop_nulls(names)
@@ -83,17 +93,24 @@ def _(step: combine.Join, live: frozenset[str], empty: bool) -> Frame:
 
 def _identifiers(types: Sequence[DType | None], prefix: str) -> list[nw.Expr]:
     """Identifiers in the types in which they are compared, exactly, with those of other tables."""
-    values = [nw.col(f"u{i}") if dtype is None else nw.col(f"u{i}").cast(dtype) for i, dtype in enumerate(types)]
+    values = [
+        nw.col(f"u{i}") if dtype is None else nw.col(f"u{i}").cast(dtype)
+        for i, dtype in enumerate(types)
+    ]
     return [value.alias(f"{prefix}{i}") for i, value in enumerate(values)]
 
 
 @lowered.register
 def _(step: combine.JoinProtected, live: frozenset[str], empty: bool) -> Frame:
     own_table, other_table, after = step.before.table, step.other.table, step.table
-    brought = {name: column for name, column in step.brought.items() if after.columns[name].id in live}
+    brought = {
+        name: column for name, column in step.brought.items() if after.columns[name].id in live
+    }
     own = live - {after.columns[name].id for name in brought}
     rows = lowered(step.before, own | {own_table.columns[name].id for name in step.besides}, empty)
-    other_columns = {column.id for column in brought.values()} | {other_table.columns[name].id for name in step.besides}
+    other_columns = {column.id for column in brought.values()} | {
+        other_table.columns[name].id for name in step.besides
+    }
     there = lowered(step.other, frozenset(other_columns), empty)
 
     def keys(columns: Mapping[str, Column]) -> list[nw.Expr]:
@@ -102,7 +119,9 @@ def _(step: combine.JoinProtected, live: frozenset[str], empty: bool) -> Frame:
             *_identifiers(step.units, "j"),
             *(
                 _key(nw.col(column.id), column.domain, dtype).alias(f"j{i}")
-                for i, (column, dtype) in enumerate(zip(besides, step.keys, strict=True), len(step.units))
+                for i, (column, dtype) in enumerate(
+                    zip(besides, step.keys, strict=True), len(step.units)
+                )
             ),
         ]
 
@@ -111,7 +130,11 @@ def _(step: combine.JoinProtected, live: frozenset[str], empty: bool) -> Frame:
         *keys(other_table.columns),
         *(nw.col(column.id).alias(after.columns[name].id) for name, column in brought.items()),
     ).drop_nulls(names)
-    return rows.with_columns(*keys(own_table.columns)).join(there, on=names, how=step.how.value).drop(names)
+    return (
+        rows.with_columns(*keys(own_table.columns))
+        .join(there, on=names, how=step.how.value)
+        .drop(names)
+    )
 
 
 @lowered.register
@@ -133,7 +156,9 @@ def _(step: combine.Concat, live: frozenset[str], empty: bool) -> Frame:
 
 @lowered.register
 def first_periods(step: FirstPeriods, live: frozenset[str], empty: bool) -> Frame:
-    """The rows of units with fewer than `most` earlier periods; many rows of a unit in a period count as one."""
+    """The rows of units with fewer than `most` earlier periods;
+    many rows of a unit in a period count as one.
+    """
     rows, names = lowered(step.before, live, empty), [f"j{i}" for i in range(len(step.units))]
     pairs = []
     for earlier in step.earlier:
@@ -141,17 +166,29 @@ def first_periods(step: FirstPeriods, live: frozenset[str], empty: bool) -> Fram
         periods = [columns[step.each].id] if step.each else []
         keys = [(columns[name], values) for name, values in step.listed]
         there = lowered(earlier, frozenset(periods) | {column.id for column, _ in keys}, empty)
-        there = there.filter(*(_has_key(there, column, values) for column, values in keys)) if keys else there
-        pairs.append(backend_of(there).unique(there.select(*_identifiers(step.units, "j"), *periods)))
+        there = (
+            there.filter(*(_has_key(there, column, values) for column, values in keys))
+            if keys
+            else there
+        )
+        pairs.append(
+            backend_of(there).unique(there.select(*_identifiers(step.units, "j"), *periods))
+        )
     used = nw.concat(pairs, how="vertical").group_by(*names).agg(nw.len().alias("n"))
     used = used.filter(nw.col("n") >= step.most).select(*names)
-    return rows.with_columns(*_identifiers(step.units, "j")).join(used, on=names, how="anti").drop(names)
+    return (
+        rows.with_columns(*_identifiers(step.units, "j"))
+        .join(used, on=names, how="anti")
+        .drop(names)
+    )
 
 
 @lowered.register
 def _(step: ApartByPeriod, live: frozenset[str], empty: bool) -> Frame:
     column = step.table.unit[-1].id
-    return lowered(step.before, live | {column}, empty).with_columns(nw.col(column).alias(unit_names(step.table)[-1]))
+    return lowered(step.before, live | {column}, empty).with_columns(
+        nw.col(column).alias(unit_names(step.table)[-1])
+    )
 
 
 def _has_key(frame: Frame, column: Column, values: Sequence[object]) -> nw.Expr:
@@ -159,7 +196,9 @@ def _has_key(frame: Frame, column: Column, values: Sequence[object]) -> nw.Expr:
     present, null = [value for value in values if value is not None], nw.col(column.id).is_null()
     if not present:
         return null
-    return listed(frame, column, present) | null if None in values else listed(frame, column, present)
+    return (
+        listed(frame, column, present) | null if None in values else listed(frame, column, present)
+    )
 
 
 def _held(column: Column, into: Column, bytewise: bool) -> nw.Expr:
@@ -187,4 +226,8 @@ def _(step: PartitionPart, live: frozenset[str], empty: bool) -> Frame:
     engine = backend_of(frame)
     pairs = engine.unique(frame.filter(listed(frame, column, step.keys)).select(*units, column.id))
     memberships = engine.kept(pairs, units, column.id, step.max_groups, step.salt, step.hashes)
-    return here.join(memberships.filter(listed(memberships, column, [step.key])).select(*units), on=units, how="semi")
+    return here.join(
+        memberships.filter(listed(memberships, column, [step.key])).select(*units),
+        on=units,
+        how="semi",
+    )

@@ -1,8 +1,9 @@
-"""The groups of a table of totals: the key columns of rows, and the listed keys in the order of release.
+"""The groups of a table of totals: the key columns of rows, and the
+listed keys in the order of release.
 
-A key column that may be null becomes two columns inside the engine, because null matches nothing in a join: the value,
-with some key of the column's type in place of null, and a flag that is true for null. The values are called "k0", "k1",
-…, the flags "k0n", "k1n", ….
+A key column that may be null becomes two columns inside the engine, because null matches nothing in
+a join: the value, with some key of the column's type in place of null, and a flag that is true for
+null. The values are called "k0", "k1", …, the flags "k0n", "k1n", ….
 """
 
 from __future__ import annotations
@@ -18,7 +19,18 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends import Backend, Frame, backend_of
 from dpframe.engine.stages.coerced import one_zero, typed
 from dpframe.engine.tables import polars_dtype
-from dpframe.plan import FRACTION_BITS, TIMES, Column, Keys, Kind, Question, Total, kind, ticks, zone_of
+from dpframe.plan import (
+    FRACTION_BITS,
+    TIMES,
+    Column,
+    Keys,
+    Kind,
+    Question,
+    Total,
+    kind,
+    ticks,
+    zone_of,
+)
 from dpframe.theory.formulas.sensitivity import spread_weight
 
 
@@ -37,17 +49,21 @@ def _may_be_null(question: Question, i: int) -> bool:
 def keyed(question: Question, frame: Frame) -> Frame:
     """Rows with their key columns, without the rows of groups that are not listed.
 
-    These rows are removed before the limits are applied, so that none of the groups that a unit keeps is one of them. A
-    null key is a group only where null is listed. Where keys come to the engine as a table, the rows are joined to it
-    after null got its stand-in, which is a listed key. It is a semi join, so no row is repeated whatever the table
-    holds.
+    These rows are removed before the limits are applied, so that none of the groups that a unit
+    keeps is one of them. A null key is a group only where null is listed. Where keys come to the
+    engine as a table, the rows are joined to it after null got its stand-in, which is a listed key.
+    It is a semi join, so no row is repeated whatever the table holds.
     """
     if not question.by:
         return frame
     filters, keys, tables, engine = [], [], {}, backend_of(frame)
     for i, column in enumerate(question.group_columns):
         value, level = nw.col(column.id), None if question.keys is None else question.keys.levels[i]
-        values = level if level is None or not _may_be_null(question, i) else [v for v in level if v is not None]
+        values = (
+            level
+            if level is None or not _may_be_null(question, i)
+            else [v for v in level if v is not None]
+        )
         table = None if not values else engine.key_table(frame, _filled_level(question, i))
         if table is not None:
             tables[f"k{i}"] = table
@@ -62,7 +78,11 @@ def keyed(question: Question, frame: Frame) -> Frame:
             if table is None:
                 filters.append((is_listed | value.is_null()) if values else value.is_null())
             (some,) = engine.texts(frame, [_some(question, i)])
-            stand_in = nw.lit(0, nw.Int32) if _only_null(question, i) else _filled(engine, value, column, some)
+            stand_in = (
+                nw.lit(0, nw.Int32)
+                if _only_null(question, i)
+                else _filled(engine, value, column, some)
+            )
             keys += [stand_in.alias(f"k{i}"), value.is_null().alias(f"k{i}n")]
     frame = (frame.filter(*filters) if filters else frame).with_columns(*keys)
     for name, table in tables.items():
@@ -70,8 +90,12 @@ def keyed(question: Question, frame: Frame) -> Frame:
     return frame
 
 
-def _known(question: Question, i: int, frame: Frame, values: Sequence[object]) -> tuple[Frame, nw.Expr]:
-    """Rows, perhaps with a new column, and the expression that says whether a row's key is listed."""
+def _known(
+    question: Question, i: int, frame: Frame, values: Sequence[object]
+) -> tuple[Frame, nw.Expr]:
+    """Rows, perhaps with a new column, and the expression that says
+    whether a row's key is listed.
+    """
     engine, column, into = backend_of(frame), question.group_columns[i], f"l{i}"
     if column.kind in TIMES:
         return frame, listed(frame, column, values)
@@ -80,7 +104,9 @@ def _known(question: Question, i: int, frame: Frame, values: Sequence[object]) -
 
 
 def listed(frame: Frame, column: Column, values: Sequence[object]) -> nw.Expr:
-    """Whether a key is one of the listed values. Times are compared by their ticks, which all engines share."""
+    """Whether a key is one of the listed values.
+    Times are compared by their ticks, which all engines share.
+    """
     value, dtype = nw.col(column.id), column.domain.dtype
     if dtype not in (nw.Date, nw.Datetime):
         return backend_of(frame).is_one_of(frame, value, values)
@@ -98,7 +124,11 @@ def _filled(engine: Backend, value: nw.Expr, column: Column, some: Any) -> nw.Ex
     dtype = _in_milliseconds(column.domain.dtype)
     if kind(dtype) not in TIMES:
         return _one_zero(value, column).fill_null(typed(some))
-    return nw.when(value.is_null()).then(engine.from_ticks(nw.lit(ticks(some, dtype, "keys")), dtype)).otherwise(value)
+    return (
+        nw.when(value.is_null())
+        .then(engine.from_ticks(nw.lit(ticks(some, dtype, "keys")), dtype))
+        .otherwise(value)
+    )
 
 
 def _one_zero(value: nw.Expr, column: Column) -> nw.Expr:
@@ -116,20 +146,28 @@ def _some(question: Question, i: int) -> Any:
 
 
 def listed_only(question: Question, frame: Frame) -> Frame:
-    """The rows whose combination of keys is listed. Without a list of combinations, each combination is."""
+    """The rows whose combination of keys is listed.
+    Without a list of combinations, each combination is.
+    """
     if question.keys is None or question.keys.rows is None:
         return frame
-    return frame.join(backend_of(frame).bring(frame, key_frame(question)), on=group_names(question), how="semi")
+    return frame.join(
+        backend_of(frame).bring(frame, key_frame(question)), on=group_names(question), how="semi"
+    )
 
 
 def among(rows: Frame, total: Total) -> Frame:
-    """Add the position of a row's value in a total's list of values as "b"; -1 where it is none of them."""
+    """Add the position of a row's value in a total's list of values as
+    "b"; -1 where it is none of them.
+    """
     column, values = total.column, total.values
     assert column is not None
     value, listed_ones = nw.col(column.id), [(i, v) for i, v in enumerate(values) if v is not None]
     table = pl.DataFrame(
         [
-            pl.Series("v", [v for _, v in listed_ones], dtype=_held(column.domain.dtype), strict=False),
+            pl.Series(
+                "v", [v for _, v in listed_ones], dtype=_held(column.domain.dtype), strict=False
+            ),
             pl.Series("b", [i for i, _ in listed_ones], dtype=pl.Int64),
         ]
     )
@@ -137,7 +175,9 @@ def among(rows: Frame, total: Total) -> Frame:
     rows = rows.join(backend_of(rows).bring(rows, table), on="v", how="left")
     if None in values:
         null = nw.lit(values.index(None), nw.Int64)
-        rows = rows.with_columns(nw.when(value.is_null()).then(null).otherwise(nw.col("b")).alias("b"))
+        rows = rows.with_columns(
+            nw.when(value.is_null()).then(null).otherwise(nw.col("b")).alias("b")
+        )
     return rows.with_columns(nw.col("b").fill_null(-1))
 
 
@@ -145,7 +185,9 @@ _KEPT: dict[tuple[object, ...], tuple[ref[Keys], pl.Series]] = {}
 
 
 def _with_keys(keys: Keys, place: tuple[object, ...], column: Callable[[], pl.Series]) -> pl.Series:
-    """A column of listed keys, kept as long as the keys: a release needs it often, and making it reads every key."""
+    """A column of listed keys, kept as long as the keys:
+    a release needs it often, and making it reads every key.
+    """
     place = id(keys), *place
     if place not in _KEPT:
         _KEPT[place] = ref(keys, lambda _: _KEPT.pop(place, None)), column()
@@ -157,7 +199,9 @@ def _level(question: Question, i: int) -> pl.Series:
     keys, dtype = question.keys, question.group_columns[i].domain.dtype
     assert keys is not None
     held = pl.Int32() if _only_null(question, i) else _held(dtype)
-    return _with_keys(keys, (i, held), lambda: pl.Series(f"k{i}", list(keys.levels[i]), dtype=held, strict=False))
+    return _with_keys(
+        keys, (i, held), lambda: pl.Series(f"k{i}", list(keys.levels[i]), dtype=held, strict=False)
+    )
 
 
 def _filled_level(question: Question, i: int) -> pl.DataFrame:
@@ -175,10 +219,13 @@ def _filled_level(question: Question, i: int) -> pl.DataFrame:
 
 
 def key_frame(question: Question) -> pl.DataFrame:
-    """The listed keys as the engine holds them, one row per group, in the order in which they are listed."""
+    """The listed keys as the engine holds them, one row per group, in the
+    order in which they are listed.
+    """
     assert question.keys is not None
     types = [
-        pl.Int32() if _only_null(question, i) else _held(c.domain.dtype) for i, c in enumerate(question.group_columns)
+        pl.Int32() if _only_null(question, i) else _held(c.domain.dtype)
+        for i, c in enumerate(question.group_columns)
     ]
     levels = [_level(question, i) for i in range(len(types))]
     if question.keys.rows is not None:
@@ -195,37 +242,53 @@ def key_frame(question: Question) -> pl.DataFrame:
             table = table.join(level.to_frame(), how="cross", maintain_order="left_right")
     nullable = [i for i in range(len(types)) if _may_be_null(question, i)]
     table = table.with_columns(pl.col(f"k{i}").is_null().alias(f"k{i}n") for i in nullable)
-    fillers = {i: pl.lit(_some(question, i)).cast(types[i]) for i in nullable}  # a listed time may have another zone
-    return table.with_columns(pl.col(f"k{i}").fill_null(filler).cast(types[i]) for i, filler in fillers.items())
+    # a listed time may have another zone
+    fillers = {i: pl.lit(_some(question, i)).cast(types[i]) for i in nullable}
+    return table.with_columns(
+        pl.col(f"k{i}").fill_null(filler).cast(types[i]) for i, filler in fillers.items()
+    )
 
 
 def listed_groups(question: Question) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The listed groups as the engine holds them, and as they are released.
 
-    Both follow from the question alone: from its keys, and from the types of the columns that it groups by.
+    Both follow from the question alone: from its keys, and from the types of the columns that it
+    groups by.
     """
     held = key_frame(question).select(group_names(question))
     return held, public_keys(question, held)
 
 
 def public_keys(question: Question, table: pl.DataFrame) -> pl.DataFrame:
-    """The key columns as they are released: under the user's names, in the columns' types, with their nulls."""
+    """The key columns as they are released: under the user's names, in the
+    columns' types, with their nulls.
+    """
     columns = []
     for i, (name, column) in enumerate(zip(question.by, question.group_columns, strict=True)):
         value = pl.col(f"k{i}")
         if _may_be_null(question, i):
-            value = pl.lit(None) if _only_null(question, i) else pl.when(~pl.col(f"k{i}n")).then(value)
+            value = (
+                pl.lit(None) if _only_null(question, i) else pl.when(~pl.col(f"k{i}n")).then(value)
+            )
         columns.append(value.cast(polars_dtype(column.domain.dtype)).alias(name))
     return table.select(columns)
 
 
 def held_keys(question: Question, table: pl.DataFrame) -> pl.DataFrame:
-    """A table of totals with its keys cast to the types of `key_frame`, since engines return them in other types."""
+    """A table of totals with its keys cast to the types of `key_frame`, since
+    engines return them in other types.
+    """
     types = {
-        f"k{i}": _held(c.domain.dtype) for i, c in enumerate(question.group_columns) if not _only_null(question, i)
+        f"k{i}": _held(c.domain.dtype)
+        for i, c in enumerate(question.group_columns)
+        if not _only_null(question, i)
     }
     schema = table.schema
-    other = [pl.col(name).cast(dtype) for name, dtype in types.items() if schema.get(name, dtype) != dtype]
+    other = [
+        pl.col(name).cast(dtype)
+        for name, dtype in types.items()
+        if schema.get(name, dtype) != dtype
+    ]
     return table.with_columns(other) if other else table
 
 
@@ -238,23 +301,33 @@ def _held(dtype: DType) -> Any:
 
 
 def weighted_keys(
-    partials: Frame, units: Sequence[str], groups: Sequence[str], into: str, most: int, in_play: pl.DataFrame | None
+    partials: Frame,
+    units: Sequence[str],
+    groups: Sequence[str],
+    into: str,
+    most: int,
+    in_play: pl.DataFrame | None,
 ) -> Frame:
-    """The partials of keys in play, with the weight that their unit gives them in the column `into`.
+    """The partials of keys in play, with the weight that their unit
+    gives them in the column `into`.
 
     Each unit spreads a weight of length 1 over its keys, in integers that every engine shares.
 
-    Input:  partials: one row for each unit and key that it keeps, at most `most` for each unit; in_play: the keys that
-            are in play, under the names of `groups`, or None where every key is
-    Bound:  the weights of a unit follow from its own partials and from `in_play` alone. If t of its keys are in play,
-            each has the weight `spread_weight(t)`, from a public table: no engine computes a root. So the squares of
-            its weights add up to at most 2^40, and a weight is at most 2^20 = 1
+    Input:  partials: one row for each unit and key that it keeps, at most `most` for each unit;
+            in_play: the keys that are in play, under the names of `groups`, or None where every key
+            is
+    Bound:  the weights of a unit follow from its own partials and from `in_play` alone. If t of its
+            keys are in play, each has the weight `spread_weight(t)`, from a public table: no engine
+            computes a root. So the squares of its weights add up to at most 2^40, and a weight is
+            at most 2^20 = 1
     """
     engine = backend_of(partials)
     if in_play is not None:
         partials = partials.join(engine.bring(partials, in_play), on=list(groups), how="semi")
     ones = partials.with_columns(nw.lit(1).cast(nw.Int64).alias("t"))
-    counted = ones.with_columns(nw.col("t").sum().over(*units).cast(nw.Int64).alias("t")).select(*groups, "t")
+    counted = ones.with_columns(nw.col("t").sum().over(*units).cast(nw.Int64).alias("t")).select(
+        *groups, "t"
+    )
     numbers = range(1, most + 1)
     weights = [spread_weight(t, 2**FRACTION_BITS) for t in numbers]
     table = pl.DataFrame({"t": numbers, into: weights}, schema={"t": pl.Int64, into: pl.Int64})

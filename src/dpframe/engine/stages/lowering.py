@@ -1,9 +1,10 @@
-"""Compiling an expression to columns: each operation is computed once, and is stated once in a query.
+"""Compiling an expression to columns: each operation is computed once,
+and is stated once in a query.
 
-An engine's query is a tree. Where an operation reads its operand twice, the operand's whole expression would stand
-there twice, and that of its operand four times. So such an operand becomes a column of its own, and so does an
-expression that is large. Columns of one level read those of lower levels. A column that nothing reads any more is left
-out.
+An engine's query is a tree. Where an operation reads its operand twice, the operand's whole
+expression would stand there twice, and that of its operand four times. So such an operand becomes a
+column of its own, and so does an expression that is large. Columns of one level read those of lower
+levels. A column that nothing reads any more is left out.
 """
 
 from __future__ import annotations
@@ -23,9 +24,22 @@ from dpframe.engine.stages.operands import Columns, Operands
 from dpframe.plan import Call, ColumnDomain, Literal, Name, Node, Table, composed, nodes, overflows
 
 _LARGE = 32  # operations and operands of an expression that need not be a column
-# Operations that state each operand once. Any other may state it several times, so its operands are columns.
+# Operations that state each operand once. Any other may state it several times, so its operands are
+# columns.
 _ONCE = frozenset(
-    {"and", "or", "xor", "is_null", "case", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
+    {
+        "and",
+        "or",
+        "xor",
+        "is_null",
+        "case",
+        "equal",
+        "not_equal",
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+    }
 )
 _TRIED = 8  # operations of a chain of whole numbers whose results are tried together
 
@@ -48,21 +62,28 @@ class _Value:
 
 
 class Lowering(Columns):
-    """Expressions on one table. An operation that narwhals lacks adds a column to `frame`, computed by the engine.
+    """Expressions on one table.
+    An operation that narwhals lacks adds a column to `frame`, computed by the engine.
 
-    Input:  a table and its rows; keep: the columns that are needed of the rows besides what the expressions read
+    Input:  a table and its rows; keep: the columns that are needed of the rows besides what the
+            expressions read
     """
 
     def __init__(self, table: Table, frame: Frame, keep: Iterable[str]) -> None:
         super().__init__(frame, keep)
         self.table = table
-        self._done: dict[int, tuple[Node, _Value]] = {}  # what was compiled, by the identity of its node
+        # what was compiled, by the identity of its node
+        self._done: dict[int, tuple[Node, _Value]] = {}
         self._domains: dict[int, tuple[Node, ColumnDomain]] = {}
-        self._uses: Counter[int] = Counter()  # for each node, by identity: how many readers it has yet to have
-        self._written: dict[str, _Value] = {}  # columns that steps on the way have written, by their version
+        # for each node, by identity: how many readers it has yet to have
+        self._uses: Counter[int] = Counter()
+        # columns that steps on the way have written, by their version
+        self._written: dict[str, _Value] = {}
 
     def exprs(self, several: Iterable[Node]) -> list[nw.Expr]:
-        """Several nodes, none of which reads another. They share levels, so a query of many nodes nests no deeper."""
+        """Several nodes, none of which reads another.
+        They share levels, so a query of many nodes nests no deeper.
+        """
         return [value.clean for value in self._roots(several)]
 
     def _roots(self, several: Iterable[Node]) -> list[_Value]:
@@ -72,14 +93,18 @@ class Lowering(Columns):
         return self._values(roots)
 
     def write(self, table: Table, columns: Mapping[str, Node], needed: Container[str]) -> None:
-        """Compile the columns that a step writes. Those of the next step may read them: it has the same frame.
+        """Compile the columns that a step writes.
+        Those of the next step may read them: it has the same frame.
 
-        Input:  the table before the step; an expression for each new version; needed: the versions that are read later
+        Input:  the table before the step; an expression for each new version; needed: the versions
+                that are read later
         """
         self.table, self._domains = table, {}
         self._written.update(zip(columns, self._roots(columns.values()), strict=True))
         before = {id(value): value for value in self._written.values()}
-        self._written = {version: value for version, value in self._written.items() if version in needed}
+        self._written = {
+            version: value for version, value in self._written.items() if version in needed
+        }
         for gone in before.keys() - set(map(id, self._written.values())):
             self._readers.subtract(before[gone].reads)
 
@@ -93,7 +118,9 @@ class Lowering(Columns):
         return self.exprs([node])[0]
 
     def _count(self, roots: Sequence[Node]) -> None:
-        """Count the readers of each node and column. A root is read by the caller, who is never done with it."""
+        """Count the readers of each node and column.
+        A root is read by the caller, who is never done with it.
+        """
         self._uses = Counter(map(id, roots))
         seen, pending = set(self._uses), list(roots)
         while pending:
@@ -142,7 +169,9 @@ class Lowering(Columns):
                 else:
                     rough = operation in SIGNS
                     once = rough or operation in _ONCE
-                    self._hold([value for value in values if not once or value.size > _LARGE], rough=rough)
+                    self._hold(
+                        [value for value in values if not once or value.size > _LARGE], rough=rough
+                    )
                     operands = [value.expr if rough else value.clean for value in values]
                     domains = [value.domain for value in values]
                     expr = LOWERED[operation](self, Operands(operands, domains, dict(options)))
@@ -151,8 +180,12 @@ class Lowering(Columns):
                 self._read(value, args, values, made)
                 return value
 
-    def _read(self, value: _Value, args: Sequence[Node], values: Sequence[_Value], made: int) -> None:
-        """Note the columns that a new value reads: those of its operands, and those that were made for it."""
+    def _read(
+        self, value: _Value, args: Sequence[Node], values: Sequence[_Value], made: int
+    ) -> None:
+        """Note the columns that a new value reads: those of its operands,
+        and those that were made for it.
+        """
         value.reads = frozenset(self._made[made:]).union(*(operand.reads for operand in values))
         self._readers.update(value.reads)
         for arg, operand in zip(args, values, strict=True):
@@ -161,20 +194,27 @@ class Lowering(Columns):
                 self._readers.subtract(operand.reads)
 
     def _chain(self, node: Call) -> list[Call]:
-        """An operation on whole numbers, after those that come before it in a chain of its kind, the first at first."""
+        """An operation on whole numbers, after those that come before it in a chain
+        of its kind, the first at first.
+        """
         calls = [node]
         while len(calls) < _TRIED:
             inner = calls[0].args[0]
-            if not isinstance(inner, Call) or not nodes.alike(inner, node.operation) or self._uses[id(inner)] > 1:
+            if (
+                not isinstance(inner, Call)
+                or not nodes.alike(inner, node.operation)
+                or self._uses[id(inner)] > 1
+            ):
                 break
             calls.insert(0, inner)
         return calls
 
     def _whole(self, calls: Sequence[Call], values: Sequence[_Value]) -> _Value:
-        """Sums, differences and products of whole numbers, null where one on the way does not fit in 64 bits.
+        """Sums, differences and products of whole numbers, null where one on
+        the way does not fit in 64 bits.
 
-        Those that may not fit are computed as floats before. Where one of these is too large, the first number is null,
-        so that no engine fails.
+        Those that may not fit are computed as floats before. Where one of these is too large, the
+        first number is null, so that no engine fails.
         """
         domains = [nodes.domain(call, self.table, "", self._domains) for call in calls]
         tried = any(overflows(domain.bounds) for domain in domains)
@@ -204,12 +244,23 @@ class Lowering(Columns):
         return values
 
     def _hold(self, values: Iterable[_Value], *, rough: bool) -> None:
-        """Make columns of the values that are computed. Input: rough: whether these columns may have NaN."""
-        held = [v for v in {id(v): v for v in values}.values() if v.size > 1 or (v.rough and not rough)]
+        """Make columns of the values that are computed.
+        Input: rough: whether these columns may have NaN.
+        """
+        held = [
+            v for v in {id(v): v for v in values}.values() if v.size > 1 or (v.rough and not rough)
+        ]
         columns = self.held_all([value.expr if rough else value.clean for value in held])
         for value, column in zip(held, columns, strict=True):
             self._readers.subtract(value.reads)
-            self._last.update({name: max(self._last.get(name, 0), self._level - 1) for name in value.reads})
-            value.expr, value.rough, value.size, value.level = column, value.rough and rough, 1, self._level
+            self._last.update(
+                {name: max(self._last.get(name, 0), self._level - 1) for name in value.reads}
+            )
+            value.expr, value.rough, value.size, value.level = (
+                column,
+                value.rough and rough,
+                1,
+                self._level,
+            )
             value.reads = frozenset({self._columns[id(column)][1]})
             self._readers.update(value.reads)

@@ -1,4 +1,6 @@
-"""The columns that expressions read: those of a table's rows, and those that hold what was computed of them."""
+"""The columns that expressions read: those of a table's rows, and those that
+hold what was computed of them.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,10 @@ from dpframe.engine.stages.coerced import by_edges, int64
 from dpframe.plan import ColumnDomain, Floats, Kind, Search, kind
 
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
-# Forms of the texts that can be converted, in the syntax that the regular expressions of all engines share: an
-# expression for the whole text, and one for a character that no such text has. The second one is needed because Java's
-# "$" also matches before a line end at the end of the text: the first one alone lets "12\n" pass.
+# Forms of the texts that can be converted, in the syntax that the regular expressions of all
+# engines share: an expression for the whole text, and one for a character that no such text has.
+# The second one is needed because Java's "$" also matches before a line end at the end of the text:
+# the first one alone lets "12\n" pass.
 _UNSIGNED = (r"^\+?[0-9]+$", r"[^0-9+]")
 _FORMS: Mapping[str, tuple[str, str]] = {
     "integer": (r"^[+-]?[0-9]+$", r"[^0-9+-]"),
@@ -65,7 +68,8 @@ class Operands(NamedTuple):
 
 
 class Columns:
-    """The rows of a table, with columns that the engine computes of others and values that are read more than once.
+    """The rows of a table, with columns that the engine computes of others and
+    values that are read more than once.
 
     Input:  rows; keep: the columns that are needed of the rows besides what the expressions read
     """
@@ -74,19 +78,27 @@ class Columns:
         self._frame = frame
         self._keep = frozenset(keep)
         self._names = dict.fromkeys(sorted(self._keep))  # the columns of the frame that are needed
-        self._levels: dict[int, dict[str, nw.Expr]] = {}  # new columns; each level reads the frame and lower levels
+        # new columns; each level reads the frame and lower levels
+        self._levels: dict[int, dict[str, nw.Expr]] = {}
         self._level = 0
         self.engine = backend_of(frame)
         self._made: list[str] = []
-        self._columns: dict[int, tuple[nw.Expr, str]] = {}  # expressions that are a column, by identity
-        self._readers: Counter[str] = Counter()  # for each column, how many values read it that have readers to come
-        self._last: dict[str, int] = {}  # for each column, the level of the last column that reads it
+        # expressions that are a column, by identity
+        self._columns: dict[int, tuple[nw.Expr, str]] = {}
+        # for each column, how many values read it that have readers to come
+        self._readers: Counter[str] = Counter()
+        # for each column, the level of the last column that reads it
+        self._last: dict[str, int] = {}
 
     @property
     def frame(self) -> Frame:
-        """The rows with all columns that are held so far, less those that nothing reads any more."""
+        """The rows with all columns that are held so far, less
+        those that nothing reads any more.
+        """
         for level in sorted(self._levels):
-            names = [name for name in self._names if name in self._keep or not self._is_over(name, level)]
+            names = [
+                name for name in self._names if name in self._keep or not self._is_over(name, level)
+            ]
             self._frame = self._frame.select(*names, **self._levels[level])
             self._names = dict.fromkeys([*names, *self._levels[level]])
         self._levels = {}
@@ -96,23 +108,37 @@ class Columns:
         return not self._readers[name] and self._last.get(name, level + 1) <= level
 
     def constant(self, value: Any) -> Any:
-        """A constant in a query: a text in the form in which the rows hold texts, any other value as it is."""
+        """A constant in a query: a text in the form in which the rows hold
+        texts, any other value as it is.
+        """
         return self.engine.texts(self._frame, [value])[0]
 
     def read(self, value: nw.Expr) -> nw.Expr:
         """A text in the form that functions of texts read."""
-        return self._through(value, self.engine.to_text) if self.engine.bytewise(self._frame) else value
+        return (
+            self._through(value, self.engine.to_text)
+            if self.engine.bytewise(self._frame)
+            else value
+        )
 
     def held(self, value: nw.Expr) -> nw.Expr:
         """A text that the engine computed, in the form in which the rows hold texts."""
-        return self._through(value, self.engine.to_bytes) if self.engine.bytewise(self._frame) else value
+        return (
+            self._through(value, self.engine.to_bytes)
+            if self.engine.bytewise(self._frame)
+            else value
+        )
 
     def hold(self, value: nw.Expr) -> nw.Expr:
-        """A value that is read more than once, as a column. It is computed once, and a query states it once."""
+        """A value that is read more than once, as a column.
+        It is computed once, and a query states it once.
+        """
         return self.held_all([value])[0]
 
     def held_all(self, values: Sequence[nw.Expr]) -> list[nw.Expr]:
-        """Several values that are read more than once, as columns of one level. None of them reads another."""
+        """Several values that are read more than once, as columns of one level.
+        None of them reads another.
+        """
         new, columns = {}, []
         for value in values:
             if id(value) in self._columns:
@@ -136,7 +162,9 @@ class Columns:
         return column
 
     def converted(self, value: nw.Expr, dtype: DType) -> nw.Expr:
-        """A text converted to another type, null where it does not have that type's form (see `_FORMS`)."""
+        """A text converted to another type, null where it does not have
+        that type's form (see `_FORMS`).
+        """
         forms = _UNSIGNED if dtype.is_unsigned_integer() else _FORMS[kind(dtype)]
         return self.applied(self.read(value), Parsed(dtype), forms)
 
@@ -144,27 +172,42 @@ class Columns:
         """A part of a date or time, through the engine's own calendar."""
         return self.applied(value, Part(dtype, part))
 
-    def of_text(self, value: nw.Expr, function: Cased | Replaced | Piece | Stripped | Search) -> nw.Expr:
+    def of_text(
+        self, value: nw.Expr, function: Cased | Replaced | Piece | Stripped | Search
+    ) -> nw.Expr:
         """The result of a function of a text; a text in the form in which the rows hold texts."""
         found = self.applied(self.read(value), function)
         return self.held(found) if function.result == "string" else found
 
-    def applied(self, value: nw.Expr, function: CellFunction, form: tuple[str, str] | None = None) -> nw.Expr:
-        """The result of a function of a value. With `form`, a text that does not have the form is null."""
-        return self._through(value, lambda frame, a, b: self.engine.apply(frame, a, function, b), form)
+    def applied(
+        self, value: nw.Expr, function: CellFunction, form: tuple[str, str] | None = None
+    ) -> nw.Expr:
+        """The result of a function of a value.
+        With `form`, a text that does not have the form is null.
+        """
+        return self._through(
+            value, lambda frame, a, b: self.engine.apply(frame, a, function, b), form
+        )
 
     def ending(self, value: nw.Expr, offset: int, length: int) -> nw.Expr:
         """Some of the last characters of a text."""
-        return self._through(value, lambda frame, a, b: self.engine.ending(frame, a, offset, length, b))
+        return self._through(
+            value, lambda frame, a, b: self.engine.ending(frame, a, offset, length, b)
+        )
 
     def divided(self, value: nw.Expr, by: int) -> nw.Expr:
         """A whole number divided by another, rounded down."""
         return self._through(value, lambda frame, a, b: self.engine.divided(frame, a, by, b))
 
     def _through(
-        self, value: nw.Expr, compute: Callable[[Frame, str, str], Frame], form: tuple[str, str] | None = None
+        self,
+        value: nw.Expr,
+        compute: Callable[[Frame, str, str], Frame],
+        form: tuple[str, str] | None = None,
     ) -> nw.Expr:
-        """A column that the engine computes from a value. With `form`, a text that does not have the form is null."""
+        """A column that the engine computes from a value.
+        With `form`, a text that does not have the form is null.
+        """
         before, after = self._name(), self._name()
         frame = self.frame.with_columns(value.alias(before))
         if form is not None:

@@ -1,7 +1,7 @@
 """Stage 1: the rows on which a question is computed, with only the columns that it needs.
 
-A column is called by its version ("v3"), never by the user's name, so that no two names can collide on an engine that
-ignores case. Identifier columns are called "u0", "u1", ….
+A column is called by its version ("v3"), never by the user's name, so that no two names can collide
+on an engine that ignores case. Identifier columns are called "u0", "u1", ….
 """
 
 from __future__ import annotations
@@ -65,9 +65,14 @@ def _(step: steps.Source, live: frozenset[str], empty: bool) -> Frame:
     texts = as_bytes(frame, [column for _, column in [*_unit(step), *columns]])
     source = frame
     frame = source.select(
-        *(_identifier(scan_name(name), column, texts).alias(f"u{i}") for i, (name, column) in enumerate(_unit(step))),
         *(
-            readable(source, nw.col(scan_name(name)), column.domain, bytewise=texts).alias(column.id)
+            _identifier(scan_name(name), column, texts).alias(f"u{i}")
+            for i, (name, column) in enumerate(_unit(step))
+        ),
+        *(
+            readable(source, nw.col(scan_name(name)), column.domain, bytewise=texts).alias(
+                column.id
+            )
             for name, column in columns
         ),
     )
@@ -90,18 +95,26 @@ def _narrowest(table: Table) -> list[str]:
 
 def as_bytes(frame: Frame, columns: Sequence[Column]) -> bool:
     """Whether some of the columns are texts and the engine holds texts as bytes."""
-    return any(column.kind == Kind.STRING for column in columns) and backend_of(frame).bytewise(frame)
+    return any(column.kind == Kind.STRING for column in columns) and backend_of(frame).bytewise(
+        frame
+    )
 
 
-def readable(frame: Frame, value: nw.Expr, domain: ColumnDomain, *, bytewise: bool = False) -> nw.Expr:
-    """A column of a frame as the engine holds it: floats and decimals as Float64 without NaN, categories as text.
+def readable(
+    frame: Frame, value: nw.Expr, domain: ColumnDomain, *, bytewise: bool = False
+) -> nw.Expr:
+    """A column of a frame as the engine holds it: floats and decimals as Float64
+    without NaN, categories as text.
 
-    With `bytewise`, the scan already gives texts as bytes, so they are not cast. A date or time outside of the years 1
-    to 9999 becomes null, because engines disagree there and some fail; so does a duration beyond those of Python.
+    With `bytewise`, the scan already gives texts as bytes, so they are not cast. A date or time
+    outside of the years 1 to 9999 becomes null, because engines disagree there and some fail; so
+    does a duration beyond those of Python.
     """
     family = domain.kind
     if family.real:
-        return not_nan(to_float(value) if family == Kind.FLOAT else backend_of(frame).decimal(frame, value))
+        return not_nan(
+            to_float(value) if family == Kind.FLOAT else backend_of(frame).decimal(frame, value)
+        )
     if family in (Kind.DATE, Kind.DATETIME):
         return in_calendar(value, domain.dtype)
     if family == Kind.DURATION:
@@ -110,10 +123,11 @@ def readable(frame: Frame, value: nw.Expr, domain: ColumnDomain, *, bytewise: bo
 
 
 def _identifier(name: str, column: Column, bytewise: bool) -> nw.Expr:
-    """An identifier, exactly: no two identifiers become one, but NaN becomes null and -0.0 becomes 0.0.
+    """An identifier, exactly: no two identifiers become one, but NaN
+    becomes null and -0.0 becomes 0.0.
 
-    A date or time outside of the years 1 to 9999 becomes null too, as in any other column: some engines lack it. A
-    duration beyond those of Python does as well.
+    A date or time outside of the years 1 to 9999 becomes null too, as in any other column: some
+    engines lack it. A duration beyond those of Python does as well.
     """
     value = nw.col(name)
     family = column.kind
@@ -129,28 +143,35 @@ def _identifier(name: str, column: Column, bytewise: bool) -> nw.Expr:
 
 @lowered.register
 def _(step: steps.Filter, live: frozenset[str], empty: bool) -> Frame:
-    """The rows that satisfy a condition, and those of the filters right before it: all are one filter."""
+    """The rows that satisfy a condition, and those of the filters right
+    before it: all are one filter.
+    """
     before, conditions = step.before, [step.condition._node]
     while isinstance(before, steps.Filter):
         conditions.insert(0, before.condition._node)
         before = before.before
     table = before.table
-    rows = lowered(before, live.union(*(_read(condition, table) for condition in conditions)), empty)
+    rows = lowered(
+        before, live.union(*(_read(condition, table) for condition in conditions)), empty
+    )
     here = Lowering(table, rows, [*unit_names(table), *live])
     exprs = here.exprs(conditions)
     frame = here.frame
     for i, condition in enumerate(conditions):
-        if not nodes.names(condition):  # a constant has one value; as a column it has one for each row
+        # a constant has one value; as a column it has one for each row
+        if not nodes.names(condition):
             frame, exprs[i] = frame.with_columns(exprs[i].alias(f"c{i}")), nw.col(f"c{i}")
     return frame.filter(*exprs)
 
 
 @lowered.register
 def _(step: rewrites.Rewrite, live: frozenset[str], empty: bool) -> Frame:
-    """The rows with the new column versions that are needed, each computed from the versions before the step.
+    """The rows with the new column versions that are needed, each computed
+    from the versions before the step.
 
-    Steps right after each other are compiled as one expression of each column would be, as long as none is larger than
-    somebody may type. An engine's cost of planning grows with the square of its subqueries within each other.
+    Steps right after each other are compiled as one expression of each column would be, as long as
+    none is larger than somebody may type. An engine's cost of planning grows with the square of its
+    subqueries within each other.
     """
     run = _run(step, live)
     first = run[0].step.since
@@ -162,17 +183,31 @@ def _(step: rewrites.Rewrite, live: frozenset[str], empty: bool) -> Frame:
     if not columns:
         return here.frame
     computed = here.frame.select(
-        *unit_names(first.table), *sorted(live - set(columns)), *(value.alias(into) for into, value in columns.items())
+        *unit_names(first.table),
+        *sorted(live - set(columns)),
+        *(value.alias(into) for into, value in columns.items()),
     )
-    # Columns of computed columns: see `Backend.settled`. Others, and filters on them, may be moved to the files.
+    # Columns of computed columns: see `Backend.settled`. Others, and filters on them, may be moved
+    # to the files.
     plain = {column.id for source in sources_of(step) for column in source.table.columns.values()}
-    read = {version for part in run for node in part.columns.values() for version in _read(node, part.step.since.table)}
+    read = {
+        version
+        for part in run
+        for node in part.columns.values()
+        for version in _read(node, part.step.since.table)
+    }
     written = {version for part in run for version in part.columns}
-    return computed if here.frame is rows and read - written <= plain else here.engine.settled(computed)
+    return (
+        computed
+        if here.frame is rows and read - written <= plain
+        else here.engine.settled(computed)
+    )
 
 
 class _WrittenPart(NamedTuple):
-    """A step that writes columns, the columns of it that are needed, and the columns that are needed before it."""
+    """A step that writes columns, the columns of it that are needed, and the
+    columns that are needed before it.
+    """
 
     step: rewrites.Rewrite
     columns: dict[str, Node]
@@ -182,13 +217,16 @@ class _WrittenPart(NamedTuple):
 def _run(step: steps.Step, live: frozenset[str]) -> list[_WrittenPart]:
     """A step that writes columns, after those right before it, the first at first."""
     run: list[_WrittenPart] = []
-    times, depth = Counter(live), 0  # how often each version stands in the expressions of the columns in the end
+    # how often each version stands in the expressions of the columns in the end
+    times, depth = Counter(live), 0
     while isinstance(step, rewrites.Rewrite):
         table = step.since.table
         written = {step.table.columns[name].id: node for name, node in step.written}
         columns = {into: node for into, node in written.items() if into in live}
         depth += max((node.depth for node in columns.values()), default=0)
-        before = Counter({version: count for version, count in times.items() if version not in columns})
+        before = Counter(
+            {version: count for version, count in times.items() if version not in columns}
+        )
         for into, node in columns.items():
             for name, count in nodes.stated(node).items():
                 before[table.columns[name].id] += count * times[into]
@@ -206,7 +244,11 @@ def _run(step: steps.Step, live: frozenset[str]) -> list[_WrittenPart]:
 def _(step: steps.DropNulls, live: frozenset[str], empty: bool) -> Frame:
     columns = {step.before.table.columns[name].id for name in step.names}
     frame = lowered(step.before, live | columns, empty)
-    return frame.filter(*(~nw.col(column).is_null() for column in sorted(columns))) if columns else frame
+    return (
+        frame.filter(*(~nw.col(column).is_null() for column in sorted(columns)))
+        if columns
+        else frame
+    )
 
 
 @lowered.register

@@ -1,8 +1,9 @@
-"""Features: one value for each unit from its rows, whatever the order of the rows and the way they are split.
+"""Features: one value for each unit from its rows, whatever the order of the
+rows and the way they are split.
 
-Integers are added in two halves so that nothing wraps. A float is cut into limbs of 32 bits, and the limbs are added as
-integers. These additions are exact, and only the last step rounds. So a unit's total does not depend on how the engine
-divided the rows, which other units could change.
+Integers are added in two halves so that nothing wraps. A float is cut into limbs of 32 bits, and
+the limbs are added as integers. These additions are exact, and only the last step rounds. So a
+unit's total does not depend on how the engine divided the rows, which other units could change.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ _END_OF = {"min": nw.Expr.min, "max": nw.Expr.max, "first": nw.Expr.min, "last":
 class _Stages:
     """The columns of one feature.
 
-    `rows` are added to the rows, `sums` are computed per unit, and `after` are added to the sums. Of `rows` and
-    `after`, a stage is a list of columns that may read the columns of earlier stages.
+    `rows` are added to the rows, `sums` are computed per unit, and `after` are added to the sums.
+    Of `rows` and `after`, a stage is a list of columns that may read the columns of earlier stages.
     """
 
     rows: list[list[nw.Expr]]
@@ -39,8 +40,12 @@ class _Stages:
     after: list[list[nw.Expr]]
 
 
-def per_unit(here: Lowering, units: list[str], identifiers: list[str], features: dict[str, Feature]) -> Frame:
-    """One row per unit: its identifier, the columns `identifiers` that show it, and each feature under its version."""
+def per_unit(
+    here: Lowering, units: list[str], identifiers: list[str], features: dict[str, Feature]
+) -> Frame:
+    """One row per unit: its identifier, the columns `identifiers` that show it, and
+    each feature under its version.
+    """
     sums = [nw.col(name).min().alias(name) for name in identifiers]
     stages_of_features = []
     for i, (into, feature) in enumerate(features.items()):
@@ -55,29 +60,40 @@ def per_unit(here: Lowering, units: list[str], identifiers: list[str], features:
 
 
 def _staged(frame: Frame, features: Sequence[Sequence[Sequence[nw.Expr]]]) -> Frame:
-    """Add the columns of every feature to a frame: the first stage of all features at once, then the second, …."""
+    """Add the columns of every feature to a frame:
+    the first stage of all features at once, then the second, ….
+    """
     for stage in zip_longest(*features, fillvalue=()):
         frame = frame.with_columns(*(column for columns in stage for column in columns))
     return frame
 
 
-def _stages(here: Lowering, feature: Feature, value: nw.Expr | None, into: str, name: str, units: list[str]) -> _Stages:
+def _stages(
+    here: Lowering, feature: Feature, value: nw.Expr | None, into: str, name: str, units: list[str]
+) -> _Stages:
     if value is None or feature.known is None:
         return _Stages([], [nw.len().cast(nw.Int64).alias(into)], [])
     family = kind(feature.known.dtype)
     match feature.made:
         case "values":
-            return _Stages([], [(~value.is_null()).cast(nw.Int64).sum().fill_null(0).alias(into)], [])
+            return _Stages(
+                [], [(~value.is_null()).cast(nw.Int64).sum().fill_null(0).alias(into)], []
+            )
         case "distinct":
             apart, gap = _one_zero(value, family).n_unique(), value.is_null().cast(nw.Int64).max()
-            number = nw.col(name).cast(nw.Int64) - nw.col(f"{name}g")  # `n_unique` counts null as a value
+            # `n_unique` counts null as a value
+            number = nw.col(name).cast(nw.Int64) - nw.col(f"{name}g")
             return _Stages([], [apart.alias(name), gap.alias(f"{name}g")], [[number.alias(into)]])
         case "min" | "max":
             return _Stages([], [_one_zero(_END_OF[feature.made](value), family).alias(into)], [])
         case "first" | "last":
             return _pick(here, feature, value, into, name, units)
     engine = here.engine
-    stages = _float_sum(engine, value, feature.known, name) if family.real else _sum(engine, value, feature, name)
+    stages = (
+        _float_sum(engine, value, feature.known, name)
+        if family.real
+        else _sum(engine, value, feature, name)
+    )
     return _finished(engine, stages, feature, value, into, name)
 
 
@@ -85,8 +101,12 @@ def _one_zero(value: nw.Expr, family: Kind) -> nw.Expr:
     return value + 0.0 if family.real else value  # -0.0 and 0.0 tie
 
 
-def _pick(here: Lowering, feature: Feature, value: nw.Expr, into: str, name: str, units: list[str]) -> _Stages:
-    """The value where `by` is least or greatest. Where several rows tie, it is the smallest of their values."""
+def _pick(
+    here: Lowering, feature: Feature, value: nw.Expr, into: str, name: str, units: list[str]
+) -> _Stages:
+    """The value where `by` is least or greatest.
+    Where several rows tie, it is the smallest of their values.
+    """
     assert feature.by is not None
     assert feature.known is not None
     by, end = nw.col(here.table.columns[feature.by].id), f"{name}e"
@@ -99,7 +119,8 @@ def _pick(here: Lowering, feature: Feature, value: nw.Expr, into: str, name: str
 def _sum(engine: Backend, value: nw.Expr, feature: Feature, name: str) -> _Stages:
     """The sum of integers as column `name`, clipped to int64.
 
-    For a mean the column is the sum as a float. For a mean of times it is already the mean in ticks, rounded down.
+    For a mean the column is the sum as a float. For a mean of times it is already the mean in
+    ticks, rounded down.
     """
     domain = feature.known
     assert domain is not None
@@ -108,11 +129,16 @@ def _sum(engine: Backend, value: nw.Expr, feature: Feature, name: str) -> _Stage
         value = value.clip(max(-(2**63), integer_range(domain.dtype)[0]), 2**63 - 1)
     value = value.cast(nw.Int64) * feature.ticks
     if small(domain) and not times:
-        return _Stages([[value.alias(name)]], [nw.col(name).sum().fill_null(0).cast(nw.Int64).alias(name)], [])
+        return _Stages(
+            [[value.alias(name)]], [nw.col(name).sum().fill_null(0).cast(nw.Int64).alias(name)], []
+        )
     high, low, limb_size = nw.col(f"{name}h"), nw.col(f"{name}l"), 2**_LIMB
     upper = engine.quotient(nw.col(name), limb_size)
     split = [upper.alias(f"{name}h"), (nw.col(name) - upper * limb_size).alias(f"{name}l")]
-    sums = [part.sum().fill_null(0).cast(nw.Int64).alias(f"{name}{end}") for part, end in ((high, "h"), (low, "l"))]
+    sums = [
+        part.sum().fill_null(0).cast(nw.Int64).alias(f"{name}{end}")
+        for part, end in ((high, "h"), (low, "l"))
+    ]
     over = engine.quotient(low, limb_size)
     carry = [(high + over).alias(f"{name}h"), (low - over * limb_size).alias(f"{name}l")]
     if times:  # long division of the two halves by the number of values; no step leaves int64
@@ -128,7 +154,9 @@ def _sum(engine: Backend, value: nw.Expr, feature: Feature, name: str) -> _Stage
         return _Stages([[value.alias(name)], split], sums, [carry, [total.alias(name)]])
     exact = nw.when(total.abs() < _INSIDE).then(high) * limb_size + low
     end = nw.when(total > 0).then(nw.lit(2**63 - 1)).otherwise(nw.lit(-(2**63)))
-    return _Stages([[value.alias(name)], split], sums, [carry, [nw.coalesce(exact, end).alias(name)]])
+    return _Stages(
+        [[value.alias(name)], split], sums, [carry, [nw.coalesce(exact, end).alias(name)]]
+    )
 
 
 def _positive(count: nw.Expr) -> nw.Expr:
@@ -136,7 +164,9 @@ def _positive(count: nw.Expr) -> nw.Expr:
 
 
 def _float_sum(engine: Backend, value: nw.Expr, domain: ColumnDomain, name: str) -> _Stages:
-    """The sum of floats as column `name`: an exact sum of limbs, and one or two roundings at the end."""
+    """The sum of floats as column `name`: an exact sum of limbs, and
+    one or two roundings at the end.
+    """
     top, many = _FAR, 6
     if domain.bounds is not None:
         top, many = max(math.frexp(float(domain.bounds.magnitude))[1], -800), 3
@@ -150,7 +180,12 @@ def _float_sum(engine: Backend, value: nw.Expr, domain: ColumnDomain, name: str)
     sums = [nw.col(limb).sum().fill_null(0).cast(nw.Int64).alias(limb) for limb in limbs]
     negative = f"{name}s"
     after = [*_carried(engine, limbs), [(nw.col(limbs[0]) < 0).alias(negative)]]
-    after.append([nw.when(nw.col(negative)).then(-1 * nw.col(x)).otherwise(nw.col(x)).alias(x) for x in limbs])
+    after.append(
+        [
+            nw.when(nw.col(negative)).then(-1 * nw.col(x)).otherwise(nw.col(x)).alias(x)
+            for x in limbs
+        ]
+    )
     after += _carried(engine, limbs)
     total = to_float(nw.col(limbs[-1])) * 2.0 ** powers[-1]
     for limb, power in zip(limbs[-2::-1], powers[-2::-1], strict=True):
@@ -160,16 +195,24 @@ def _float_sum(engine: Backend, value: nw.Expr, domain: ColumnDomain, name: str)
 
 
 def _carried(engine: Backend, limbs: list[str]) -> list[list[nw.Expr]]:
-    """Carry between limbs, so that each limb but the first lies in [0, 2^32). The number they stand for stays."""
+    """Carry between limbs, so that each limb but the first lies in [0, 2^32).
+    The number they stand for stays.
+    """
     limb_size, stages = 2**_LIMB, []
     for above, limb in zip(limbs[-2::-1], limbs[:0:-1], strict=True):
         carry = engine.quotient(nw.col(limb), limb_size)
-        stages.append([(nw.col(above) + carry).alias(above), (nw.col(limb) - carry * limb_size).alias(limb)])
+        stages.append(
+            [(nw.col(above) + carry).alias(above), (nw.col(limb) - carry * limb_size).alias(limb)]
+        )
     return stages
 
 
-def _finished(engine: Backend, stages: _Stages, feature: Feature, value: nw.Expr, into: str, name: str) -> _Stages:
-    """Make the feature of a sum: divide it by the number of values for a mean, and clip it to the feature's bounds."""
+def _finished(
+    engine: Backend, stages: _Stages, feature: Feature, value: nw.Expr, into: str, name: str
+) -> _Stages:
+    """Make the feature of a sum: divide it by the number of values for a mean, and
+    clip it to the feature's bounds.
+    """
     total, times = nw.col(name), feature.domain.kind in TIMES
     if feature.averages:
         stages.sums.append((~value.is_null()).cast(nw.Int64).sum().fill_null(0).alias(f"{name}c"))

@@ -1,7 +1,7 @@
 """Rows beyond limits, and values beyond bounds, in each released column, and what becomes of them.
 
-Whether a table has any is a fact about its rows, which nobody has paid for. So a sentence says what would become of
-them. It follows from the question alone.
+Whether a table has any is a fact about its rows, which nobody has paid for. So a sentence says what
+would become of them. It follows from the question alone.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ _ONE = Limits(1).typed
 
 @dataclass(frozen=True)
 class Beyond:
-    """The losses of a released column: the limits beyond which rows count less, and bounds of the values it reads.
+    """The losses of a released column: the limits beyond which rows count less, and
+    bounds of the values it reads.
 
-    `total` says whether it is a count or a sum, which gets smaller; other statistics lean. `clipped` has lines such as
-    "spend beyond [0, 100]", `before` what clipped values before the question: a policy file, a feature of units.
+    `total` says whether it is a count or a sum, which gets smaller; other statistics lean.
+    `clipped` has lines such as "spend beyond [0, 100]", `before` what clipped values before the
+    question: a policy file, a feature of units.
     """
 
     column: str
@@ -41,30 +43,50 @@ class Beyond:
 
 
 def beyond(question: Question) -> tuple[Beyond, ...]:
-    """The limits and bounds beyond which each released column of a question leaves something out."""
+    """The limits and bounds beyond which each released column of a
+    question leaves something out.
+    """
     table, aggregates = question.table, dict(question.aggregates)
     filters = tuple(dict.fromkeys(_clipped_in_filters(question.step)))
     found = []
     if not question.outputs:  # of rows that are made from tables
-        made = [a.total for a in question.allotments if not a.total.finds and a.total.kind != TotalKind.KEY_WEIGHTS]
+        made = [
+            a.total
+            for a in question.allotments
+            if not a.total.finds and a.total.kind != TotalKind.KEY_WEIGHTS
+        ]
         found += [
-            Beyond("the rows", limits, total=True) for limits in filter(None, (_binding(question, t) for t in made))
+            Beyond("the rows", limits, total=True)
+            for limits in filter(None, (_binding(question, t) for t in made))
         ]
     for output in question.outputs:
         limits = _binding(question, output.total)
         aggregate = aggregates.get(output.name)
-        clipped = () if aggregate is None or output.formula is Formula.CDF else tuple(_clipped(aggregate, table))
-        columns = (*question.group_columns, *(c for _, total in output.totals for c in total.columns))
+        clipped = (
+            ()
+            if aggregate is None or output.formula is Formula.CDF
+            else tuple(_clipped(aggregate, table))
+        )
+        columns = (
+            *question.group_columns,
+            *(c for _, total in output.totals for c in total.columns),
+        )
         before = dict.fromkeys([*filters, *(c.domain.clipped for c in columns if c.domain.clipped)])
         found.append(Beyond(output.name, limits, output.formula in _TOTALS, clipped, tuple(before)))
     return tuple(found)
 
 
 def _binding(question: Question, total: Total) -> str:
-    """The limits of a total that the others do not imply, as they are typed; empty where no row is beyond them."""
+    """The limits of a total that the others do not imply, as they are typed;
+    empty where no row is beyond them.
+    """
     if not question.table.unit or question.table.single:
         return ""
-    limits, grouped, cells = total.limits or question.limits, bool(question.by), question.cells or math.inf
+    limits, grouped, cells = (
+        total.limits or question.limits,
+        bool(question.by),
+        question.cells or math.inf,
+    )
     most = limits.max_rows or math.inf
     groups, rows = (
         limit if grouped and limit and limit < most else None
@@ -73,11 +95,15 @@ def _binding(question: Question, total: Total) -> str:
     groups = None if groups is not None and groups >= cells else groups
     if not total.of_units:
         return Limits(limits.max_rows, groups, rows).typed
-    return Limits(limits.max_rows if grouped and groups is None and most < cells else None, groups).typed
+    return Limits(
+        limits.max_rows if grouped and groups is None and most < cells else None, groups
+    ).typed
 
 
 def _clipped(aggregate: Aggregate, table: Table) -> Iterator[str]:
-    """The columns of a statistic whose values may lie beyond its bounds: "spend beyond [0, 100]"."""
+    """The columns of a statistic whose values may lie beyond its
+    bounds: "spend beyond [0, 100]".
+    """
     for name, bounds, fact in used_by(aggregate):
         column = table.columns.get(name) if isinstance(name, str) else None
         if column is None or fact == "keys" or not isinstance(bounds, Bounds):
@@ -103,17 +129,24 @@ def _clipped_in_filters(step: Step) -> Iterator[str]:
         if isinstance(earlier, Filter) and earlier.parent is not None:
             columns = earlier.parent.table.columns
             yield from filter(
-                None, (columns[name].domain.clipped for name in sorted(nodes.names(earlier.condition._node)))
+                None,
+                (
+                    columns[name].domain.clipped
+                    for name in sorted(nodes.names(earlier.condition._node))
+                ),
             )
 
 
 # In words
 
 
-def beyond_words(columns: Iterable[Beyond], estimated: Callable[[str, str], bool] = lambda _, __: False) -> list[str]:
+def beyond_words(
+    columns: Iterable[Beyond], estimated: Callable[[str, str], bool] = lambda _, __: False
+) -> list[str]:
     """Sentences about what released columns leave out; columns with the same limits share one.
 
-    Input:  estimated: whether a release has an estimate of what is left out of a column, by its "limits" or "bounds"
+    Input:  estimated: whether a release has an estimate of what is left out of a column, by its
+            "limits" or "bounds"
     """
     shown = list(columns)
     said, limited = [], dict[tuple[str, bool], list[str]]()
@@ -121,13 +154,18 @@ def beyond_words(columns: Iterable[Beyond], estimated: Callable[[str, str], bool
         if one.limits and not (one.total and estimated(one.column, "limits")):
             limited.setdefault((one.limits, one.total), []).append(one.column)
     for (limits, total), names in limited.items():
-        said.append(_TOTAL[limits == _ONE].format(limits, _and(names)) if total else _leaning(limits, names))
+        said.append(
+            _TOTAL[limits == _ONE].format(limits, _and(names)) if total else _leaning(limits, names)
+        )
     clipped = [line for one in shown if not estimated(one.column, "bounds") for line in one.clipped]
     if clipped:
         values = _and(list(dict.fromkeys(clipped)))
-        said.append(f"Values of {values} count as the nearer end; no interval holds what that changes.")
+        said.append(
+            f"Values of {values} count as the nearer end; no interval holds what that changes."
+        )
     said += [
-        f"{file} moved values beyond its bounds to the nearer end before anything was computed of them."
+        f"{file} moved values beyond its bounds to the nearer end before anything was computed of "
+        "them."
         for file in dict.fromkeys(name for one in shown for name in one.before)
     ]
     return said
@@ -135,15 +173,16 @@ def beyond_words(columns: Iterable[Beyond], estimated: Callable[[str, str], bool
 
 _TOTAL = (
     "What {} leaves out of {} is unknown.",
-    "Where each unit has one row, {} leaves nothing out of {}; where units have more, how much is unknown.",
+    "Where each unit has one row, {} leaves nothing out of {}; where units have more, how much "
+    "is unknown.",
 )
 
 
 def _leaning(limits: str, names: Sequence[str]) -> str:
     lean = "lean" if len(names) > 1 else "leans"
     return (
-        f"Where a unit has more than {limits}, its rows weigh less: {_and(names)} then {lean} to units with few rows, "
-        "by an unknown amount that no interval holds."
+        f"Where a unit has more than {limits}, its rows weigh less: {_and(names)} then {lean} to "
+        "units with few rows, by an unknown amount that no interval holds."
     )
 
 
@@ -154,15 +193,24 @@ def _and(names: Sequence[str]) -> str:
 
 
 def of_rows(step: Step) -> Names:
-    """Sentences about rows that are not counted, or counted more than once, whatever the question."""
+    """Sentences about rows that are not counted, or counted more
+    than once, whatever the question.
+    """
     joins = [join for join in _all_of(step) if isinstance(join, Join) and join.most > 1]
     limited = "; limits count the rows that come out" if step.table.unit else ""
-    many = (f"{j.shown}: a key has up to {j.most:,} rows there, so one row may become as many{limited}." for j in joins)
+    many = (
+        f"{j.shown}: a key has up to {j.most:,} rows there, so one row may become as many{limited}."
+        for j in joins
+    )
     return tuple(filter(None, (of_nobody(step), *many)))
 
 
 def of_nobody(step: Step) -> str:
-    """The sentence about rows that belong to no unit, because its identifier is missing; empty where none can be."""
+    """The sentence about rows that belong to no unit, because its identifier is
+    missing; empty where none can be.
+    """
     source = source_of(step).table
-    names = [name for name, column in source.columns.items() if column.is_unit and column.domain.nullable]
+    names = [
+        name for name, column in source.columns.items() if column.is_unit and column.domain.nullable
+    ]
     return f"Rows with no {' or '.join(map(repr, names))} are not counted." if names else ""

@@ -32,14 +32,16 @@ from dpframe.usage import Hints
 
 @dataclass(frozen=True)
 class Derivation(Hints):
-    """The derivation of each noisy total's sensitivity from the steps; prints as text, and as HTML in a notebook.
+    """The derivation of each noisy total's sensitivity from the steps;
+    prints as text, and as HTML in a notebook.
 
-    `steps` has (line, what one unit has after it, what is known of the columns it wrote); `keys` says which groups
-    appear; `totals` has (name, total, bounds and where they come from, l0, l1, l2, linf); `typed` has the lines of
-    `steps` with all values of their lists, of which people are shown a few. `words` has (column, what it is, as people
-    say it), and `where` the conditions of the filters. `work` says on Spark what a release does there. `policies` are
-    the policy files that the rows are under. `beyond` says of each released column what limits and bounds do to it, and
-    `rows` which rows are not counted, or counted more than once.
+    `steps` has (line, what one unit has after it, what is known of the columns it wrote); `keys`
+    says which groups appear; `totals` has (name, total, bounds and where they come from, l0, l1,
+    l2, linf); `typed` has the lines of `steps` with all values of their lists, of which people are
+    shown a few. `words` has (column, what it is, as people say it), and `where` the conditions of
+    the filters. `work` says on Spark what a release does there. `policies` are the policy files
+    that the rows are under. `beyond` says of each released column what limits and bounds do to it,
+    and `rows` which rows are not counted, or counted more than once.
     """
 
     title: str
@@ -60,7 +62,14 @@ class Derivation(Hints):
     def __str__(self) -> str:
         tables = render_text(self.STEPS, self.steps), render_text(self.MEASURES, self.totals)
         policies = map(policy_words, self.policies)
-        parts = [self.title, *policies, tables[0], self.keys, tables[1], *([self.work] if self.work else [])]
+        parts = [
+            self.title,
+            *policies,
+            tables[0],
+            self.keys,
+            tables[1],
+            *([self.work] if self.work else []),
+        ]
         return "\n\n".join(visible(part, keep="\n") for part in parts)
 
     __repr__ = __str__
@@ -76,7 +85,9 @@ class Derivation(Hints):
 
 
 def derivation(question: Question, also: str = "") -> Derivation:
-    """The derivation of a question, from source to sensitivities; `also` is a sentence to add about groups."""
+    """The derivation of a question, from source to sensitivities;
+    `also` is a sentence to add about groups.
+    """
     lines = _lines(question.step)
     steps = (*(line for _, line in lines), (asked(question), _at_ask(question), ""))
     full_lines = (*(line for line, _ in lines), asked(question))
@@ -102,7 +113,9 @@ def derivation(question: Question, also: str = "") -> Derivation:
 def policy_words(lock: Lock) -> str:
     """A policy file in a sentence: its name, its hash, and the reasons that it states."""
     reasons = "".join(f" {name}: {reason}." for name, reason in lock.because.items())
-    return f"Policy: {lock.file}, sha256 {lock.sha256}. What is typed may only be stricter.{reasons}"
+    return (
+        f"Policy: {lock.file}, sha256 {lock.sha256}. What is typed may only be stricter.{reasons}"
+    )
 
 
 def _condition(step: Filter) -> str:
@@ -117,13 +130,24 @@ def _condition(step: Filter) -> str:
 
 
 def _together(question: Question) -> str:
-    """The share of the price that several choices inside the release take together, after a space."""
-    share, several = float(question.chosen_share), len(question.open_bounds) + (question.auto is not None) >= 2
+    """The share of the price that several choices inside the
+    release take together, after a space.
+    """
+    share, several = (
+        float(question.chosen_share),
+        len(question.open_bounds) + (question.auto is not None) >= 2,
+    )
     if question.narrowing:
-        return f" Bounds are narrowed first, for {share:.0%} of the price; {1 - share:.0%} is for the answer."
+        return (
+            f" Bounds are narrowed first, for {share:.0%} of the price; {1 - share:.0%} is for the "
+            "answer."
+        )
     if not several:
         return ""
-    return f" All that is chosen inside the release takes {share:.0%} of its price; {1 - share:.0%} is for the answer."
+    return (
+        f" All that is chosen inside the release takes {share:.0%} of its price; {1 - share:.0%} "
+        "is for the answer."
+    )
 
 
 def _lines(step: Step, indent: str = "") -> list[tuple[str, tuple[str, str, str]]]:
@@ -141,20 +165,29 @@ def _lines(step: Step, indent: str = "") -> list[tuple[str, tuple[str, str, str]
 
 
 def describe(step: Step) -> tuple[str, list[tuple[str, str, str]]]:
-    """A protected table in words: its unit, and its columns with type, bounds and keys. Never a row."""
+    """A protected table in words: its unit, and its columns with type, bounds and keys.
+    Never a row.
+    """
     columns = [(name, show(c.domain.dtype), _known(c)) for name, c in step.table.columns.items()]
     return visible(f"{_title(step)} One unit has {_unit_rows(step)}."), columns
 
 
 def _title(step: Step) -> str:
     table = step.table if step.table.unit else source_of(step).table
-    relation = "joins or leaves" if table.relation == Relation.ADD_REMOVE else "is exchanged for another"
+    relation = (
+        "joins or leaves" if table.relation == Relation.ADD_REMOVE else "is exchanged for another"
+    )
     nobody = of_nobody(step)
-    return f"Neighbouring tables: one {unit_words(table)} {relation} ({table.relation}).{nobody and ' '}{nobody}"
+    return (
+        f"Neighbouring tables: one {unit_words(table)} {relation} "
+        f"({table.relation}).{nobody and ' '}{nobody}"
+    )
 
 
 def unit_words(table: Table) -> str:
-    """The unit in words: what the people are called, or else the identifier columns, or the declared rows."""
+    """The unit in words: what the people are called, or else the identifier
+    columns, or the declared rows.
+    """
     if table.people is not None:
         return f"person of {table.people!r}"
     names = ", ".join(f"'{name}'" for name, column in table.columns.items() if column.is_unit)
@@ -174,7 +207,11 @@ def _unit_rows(step: Step) -> str:
     limits, defaults = limits_in_words(table.limits), limits_in_words(table.defaults)
     if defaults and not limits:
         return f"{defaults}, unless a question types others"
-    return f"{limits}, enforced by the question" if limits else "any number of rows until a limit is given"
+    return (
+        f"{limits}, enforced by the question"
+        if limits
+        else "any number of rows until a limit is given"
+    )
 
 
 def limits_in_words(limits: Limits) -> str:
@@ -190,19 +227,40 @@ def limits_in_words(limits: Limits) -> str:
 
 
 def _declared(question: Question) -> str:
-    """Arguments of a question that are as the table declares them, after a semicolon; empty where there are none."""
+    """Arguments of a question that are as the table declares them, after a
+    semicolon; empty where there are none.
+    """
     table, levels = question.table, () if question.keys is None else question.keys.levels
     given = vars(question.given).items()
-    limits = {name: limit for name, limit in given if limit is not None and limit == getattr(table.defaults, name)}
-    asked = vars(Limits(question.limits.max_rows) if not question.limits_groups else question.limits).items()
+    limits = {
+        name: limit
+        for name, limit in given
+        if limit is not None and limit == getattr(table.defaults, name)
+    }
+    asked = vars(
+        Limits(question.limits.max_rows) if not question.limits_groups else question.limits
+    ).items()
     for lock in table.locks:
-        limits |= {name: limit for name, limit in asked if limit is not None and limit == getattr(lock.limits, name)}
-    limits |= {"min_units": question.min_units} if question.min_units in (table.min_units, *_least(table)) else {}
+        limits |= {
+            name: limit
+            for name, limit in asked
+            if limit is not None and limit == getattr(lock.limits, name)
+        }
+    limits |= (
+        {"min_units": question.min_units}
+        if question.min_units in (table.min_units, *_least(table))
+        else {}
+    )
     limits.pop("auto", None)
     limits = {name: limit for name, limit in limits.items() if limit is not None}
     facts = [(_said_in(table, name, limit), name) for name, limit in limits.items()]
-    listed = [(table.columns[name].defaults, name, level) for name, level in zip(question.by, levels, strict=False)]
-    facts += [(d.origin_of("keys"), f"keys of {name!r}") for d, name, level in listed if d.keys == level]
+    listed = [
+        (table.columns[name].defaults, name, level)
+        for name, level in zip(question.by, levels, strict=False)
+    ]
+    facts += [
+        (d.origin_of("keys"), f"keys of {name!r}") for d, name, level in listed if d.keys == level
+    ]
     facts += [fact for _, aggregate in question.aggregates for fact in facts_of(aggregate, table)]
     lines: dict[str, list[str]] = {}
     for origin, words in dict.fromkeys(facts):
@@ -219,7 +277,11 @@ def _said_in(table: Table, name: str, limit: object) -> str:
     """The origin of a limit of a question: a policy file, or the line that declared it."""
     for lock in table.locks:
         said = (lock.min_units, lock.default_min_units)
-        if limit in (said if name == "min_units" else (getattr(lock.limits, name), getattr(lock.defaults, name))):
+        if limit in (
+            said
+            if name == "min_units"
+            else (getattr(lock.limits, name), getattr(lock.defaults, name))
+        ):
             return lock.file
     return ColumnDefaults().origin
 
@@ -235,11 +297,18 @@ def _enforced(question: Question) -> str:
     limits = question.table.limits.and_also(question.given) if question.auto else question.limits
     own, words = _own_limits(question), _limits_at_ask(question, limits)
     if question.auto:
-        choice = f"chosen privately inside the release, for {float(question.limits_share):.0%} of its price"
+        choice = (
+            f"chosen privately inside the release, for {float(question.limits_share):.0%} of its "
+            "price"
+        )
         return (f"{words}; limits within these {choice}" if words else f"limits {choice}") + own
-    if own and all(total.limits is not None for output in question.outputs for _, total in output.totals):
+    if own and all(
+        total.limits is not None for output in question.outputs for _, total in output.totals
+    ):
         return own.removeprefix("; ")
-    return (f"{words}: enforced here by weights" if words else "counts once, however many rows it has") + own
+    return (
+        f"{words}: enforced here by weights" if words else "counts once, however many rows it has"
+    ) + own
 
 
 def _limits_at_ask(question: Question, limits: Limits) -> str:
@@ -248,13 +317,17 @@ def _limits_at_ask(question: Question, limits: Limits) -> str:
 
 
 def _own_limits(question: Question) -> str:
-    """The limits of columns that have some of their own, each after a semicolon; empty where none has."""
+    """The limits of columns that have some of their own, each after a
+    semicolon; empty where none has.
+    """
     names: dict[Limits, list[str]] = {}
     for output in question.outputs:
         limits = output.total.limits
         if limits is not None:
             names.setdefault(limits, []).append(output.name)
-    return "".join(f"; for {', '.join(of)}: {_limits_at_ask(question, limits)}" for limits, of in names.items())
+    return "".join(
+        f"; for {', '.join(of)}: {_limits_at_ask(question, limits)}" for limits, of in names.items()
+    )
 
 
 def asked(question: Question) -> str:
@@ -311,8 +384,16 @@ def _measure(question: Question, allotment: Allotment) -> Names:
     if total.merged:
         origin = "all cells" if total.merged == "total" else f"cells merged into {total.merged}"
         return (name, origin, "", *(f"{x:.6g}" for x in norms))
-    made_of = ("the groups that are suppressed, together", "") if total.collects else _made_of(question, total)
-    return (name, *made_of, *("to be chosen" if _open(question, total) else f"{x:.6g}" for x in norms))
+    made_of = (
+        ("the groups that are suppressed, together", "")
+        if total.collects
+        else _made_of(question, total)
+    )
+    return (
+        name,
+        *made_of,
+        *("to be chosen" if _open(question, total) else f"{x:.6g}" for x in norms),
+    )
 
 
 def _open(question: Question, total: Total) -> bool:
@@ -334,7 +415,10 @@ def _candidates_in_words(total: Total) -> str:
     """The candidates of a quantile: how many, and from where to where."""
     assert total.candidates is not None
     first, last = total.candidates.lower, total.candidates.upper
-    return f"{total.candidates.count} values from {_value_in_words(first, total)} to {_value_in_words(last, total)}"
+    return (
+        f"{total.candidates.count} values from {_value_in_words(first, total)} to "
+        f"{_value_in_words(last, total)}"
+    )
 
 
 _PRODUCTS = {
@@ -342,14 +426,20 @@ _PRODUCTS = {
     Product.CROSS: "each person's sum, times the rows below the limit",
     Product.SPREAD: "each person's sum, times its distance from the largest",
     Product.ROW_SPREAD: "each person's rows, times the rows below the limit",
-    Product.INFLUENCE: "squares of each person's influence, clipped, with weights from the noisy totals",
+    Product.INFLUENCE: "squares of each person's influence, clipped, with weights from the "
+    "noisy totals",
     Product.BETWEEN: "each person's influence on one group times that on an earlier one, clipped",
 }
 
 
 def _made_of(question: Question, total: Total) -> tuple[str, str]:
     if total.kind == TotalKind.INTERACTION:
-        return f"rows by {titled(total.among)}, without what its margins say" if total.among else "rows", ""
+        return (
+            f"rows by {titled(total.among)}, without what its margins say"
+            if total.among
+            else "rows",
+            "",
+        )
     if total.kind == TotalKind.KEY_WEIGHTS:
         return f"weights of units, in each of {ROUNDS} rounds", ""
     if total.moment is not None:
@@ -359,31 +449,58 @@ def _made_of(question: Question, total: Total) -> tuple[str, str]:
         return total.kind, ""
     names = {c.id: n for n, c in question.table.columns.items()}
     column, others = names.get(total.column.id, ""), [names.get(c.id, "") for c in total.present]
-    where = f", where {' and '.join(others)} {'is' if len(others) == 1 else 'are'} present" if others else ""
+    where = (
+        f", where {' and '.join(others)} {'is' if len(others) == 1 else 'are'} present"
+        if others
+        else ""
+    )
     if total.kind == TotalKind.VALUES:
         return f"values of {' and '.join([column, *others])}", ""
     if total.of_different_values:
-        return f"different values of {column}", "null is none of them" if total.column.domain.nullable else ""
+        return (
+            f"different values of {column}",
+            "null is none of them" if total.column.domain.nullable else "",
+        )
     if total.values:
         number = f"the {total.rounds} most frequent" if total.rounds > 1 else "one"
-        no_null = ", null is none" if total.column.domain.nullable and None not in total.values else ""
-        return f"rows at each value of {column}", f"{number} of {len(total.values)} listed values{no_null}"
+        no_null = (
+            ", null is none" if total.column.domain.nullable and None not in total.values else ""
+        )
+        return (
+            f"rows at each value of {column}",
+            f"{number} of {len(total.values)} listed values{no_null}",
+        )
     auto = open_bounds_of(question, total)
     if auto is not None:
-        what = total.computed.noun if total.computed else "rank" if total.candidates is not None else "sum"
-        return f"{what} of {column}", f"chosen privately inside the release, for {float(auto.share):.0%} of its price"
+        what = (
+            total.computed.noun
+            if total.computed
+            else "rank"
+            if total.candidates is not None
+            else "sum"
+        )
+        return (
+            f"{what} of {column}",
+            f"chosen privately inside the release, for {float(auto.share):.0%} of its price",
+        )
     if total.is_tree:
         points = ", ".join(_value_in_words(cut, total) for cut in total.cuts) or "the bounds"
         over = f"parts cut at {points}" if total.candidates is None else _candidates_in_words(total)
         return f"rows of {column} in blocks of a tree, one level", f"over {over}"
     if total.candidates is not None:
-        reach = "" if total.ci is None else f"; and a distance that reaches the true one (ci={total.ci:g})"
+        reach = (
+            ""
+            if total.ci is None
+            else f"; and a distance that reaches the true one (ci={total.ci:g})"
+        )
         return f"rank of {column}", f"one of {_candidates_in_words(total)}{reach}"
     return _sum_made_of(question, total, where)
 
 
 def _sum_made_of(question: Question, total: Total, where: str) -> tuple[str, str]:
-    """A sum of a column, of products or of a computed number; `where` says which columns must be present."""
+    """A sum of a column, of products or of a computed number;
+    `where` says which columns must be present.
+    """
     assert total.column is not None
     names = {c.id: n for n, c in question.table.columns.items()}
     column, grid = names.get(total.column.id, ""), total.grid
@@ -396,10 +513,18 @@ def _sum_made_of(question: Question, total: Total, where: str) -> tuple[str, str
     what = "totals of one unit" if total.kind == TotalKind.UNIT_SUM else "values"
     ends = f"[{_value_in_words(low, total)}, {_value_in_words(high, total)}]"
     if total.multiplies:
-        column = "·".join(f"({names.get(f.column.id, '')} - {float(f.about):g})" for f in total.factors)
+        column = "·".join(
+            f"({names.get(f.column.id, '')} - {float(f.about):g})" for f in total.factors
+        )
     if total.computed is not None:
-        column = total.computed.formula.format(column=column, about=_value_in_words(float(total.about), total))
-        what, ends, centre = total.computed.noun, f"[{low:g}, {high:g}]", f", measured from {float(grid.centre):g}"
+        column = total.computed.formula.format(
+            column=column, about=_value_in_words(float(total.about), total)
+        )
+        what, ends, centre = (
+            total.computed.noun,
+            f"[{low:g}, {high:g}]",
+            f", measured from {float(grid.centre):g}",
+        )
     return f"sum of {column}{centre}{where}", f"{what} in {ends}, enforced {by}"
 
 
@@ -409,10 +534,16 @@ def _cell(value: object, digits: str) -> str:
 
 
 def render_text(header: Sequence[str], rows: Iterable[Sequence[object]], digits: str = "g") -> str:
-    """A table in plain text. In a terminal, cells are wrapped where the table would be wider than it is."""
+    """A table in plain text.
+    In a terminal, cells are wrapped where the table would be wider than it is.
+    """
     table = [tuple(visible(_cell(value, digits)) for value in row) for row in (header, *rows)]
     widths = [max(len(row[i]) for row in table) for i in range(len(header))]
-    room = shutil.get_terminal_size().columns - 2 * len(widths) + 2 if sys.stdout.isatty() else sum(widths)
+    room = (
+        shutil.get_terminal_size().columns - 2 * len(widths) + 2
+        if sys.stdout.isatty()
+        else sum(widths)
+    )
     while sum(widths) > room and max(widths) > _NARROWEST:
         widths[widths.index(max(widths))] -= 1
     lines = [line for row in table for line in _wrapped(row, widths)]
@@ -425,7 +556,10 @@ def _wrapped(row: Sequence[str], widths: Sequence[int]) -> list[str]:
     fitted = zip(row, widths, strict=True)
     cells = [textwrap.wrap(cell, width) if len(cell) > width else [cell] for cell, width in fitted]
     lines = zip_longest(*cells, fillvalue="")
-    return ["  ".join(part.ljust(width) for part, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    return [
+        "  ".join(part.ljust(width) for part, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
 
 
 _NARROWEST = 12  # characters of a column that is wrapped
@@ -435,6 +569,8 @@ def render_html(header: Sequence[str], rows: Iterable[Sequence[object]], digits:
     """A table in HTML, everything escaped."""
     style = "style='text-align:left;padding:.15em .6em'"
     head = "".join(f"<th {style}>{escape(h)}</th>" for h in header)
-    lines = ("".join(f"<td {style}>{escape(_cell(value, digits))}</td>" for value in row) for row in rows)
+    lines = (
+        "".join(f"<td {style}>{escape(_cell(value, digits))}</td>" for value in row) for row in rows
+    )
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

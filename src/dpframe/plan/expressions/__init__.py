@@ -5,7 +5,12 @@ from dpframe.plan.expressions.expression import Expr, lit, output_name, read_pol
 from dpframe.plan.expressions.expression import columns as col
 from dpframe.plan.expressions.functions import Then, When, coalesce, concat_str, duration, when
 from dpframe.plan.expressions.namespaces import CalendarNamespace, Pieces, TextNamespace
-from dpframe.plan.expressions.polars_aggregates import PolarsAggregate, Schema, read_aggregates, selected
+from dpframe.plan.expressions.polars_aggregates import (
+    PolarsAggregate,
+    Schema,
+    read_aggregates,
+    selected,
+)
 
 __all__ = [
     "CalendarNamespace",

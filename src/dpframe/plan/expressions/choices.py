@@ -1,4 +1,6 @@
-"""Choices in each row: conditions in turn, values of a mapping, the first value that is there, ends of an interval."""
+"""Choices in each row: conditions in turn, values of a mapping, the first value that
+is there, ends of an interval.
+"""
 
 from __future__ import annotations
 
@@ -25,18 +27,23 @@ class Closed(StrEnum):
     def read(cls, typed: object) -> Closed:
         """Errors: InvalidArgument."""
         if typed not in list(cls):
-            raise InvalidArgument("is_between: closed= is 'both', 'left', 'right' or 'none', as in is_between(0, 10).")
+            raise InvalidArgument(
+                "is_between: closed= is 'both', 'left', 'right' or 'none', as in is_between(0, 10)."
+            )
         return cls(str(typed))
 
 
 def between(value: Node, lower: Node, upper: Node, closed: Closed) -> Call:
-    """Whether a value lies in an interval. Errors: InvalidArgument for ends of which the first is the larger one."""
+    """Whether a value lies in an interval.
+    Errors: InvalidArgument for ends of which the first is the larger one.
+    """
     ends = [end.value for end in (lower, upper) if isinstance(end, Literal)]
     numbers: list[Any] = [end for end in ends if isinstance(end, (int, float))]
     days: list[Any] = [end for end in ends if type(end) is dt.date]
     if any(len(pair) == 2 and pair[0] > pair[1] for pair in (numbers, days)):
         raise InvalidArgument(
-            "is_between: the first end is above the second. Give the lower one first, is_between(0, 9)."
+            "is_between: the first end is above the second. Give the lower one first, "
+            "is_between(0, 9)."
         )
     above = "greater_equal" if closed in (Closed.BOTH, Closed.LEFT) else "greater"
     below = "less_equal" if closed in (Closed.BOTH, Closed.RIGHT) else "less"
@@ -53,7 +60,9 @@ def same(value: Node, other: Node) -> Call:
 
 
 def case(branches: Sequence[tuple[Node, Node]], other: Node) -> Call:
-    """The value of the first condition that holds. Input: branches: conditions with their values."""
+    """The value of the first condition that holds.
+    Input: branches: conditions with their values.
+    """
     return Call("case", (*(node for branch in branches for node in branch), other))
 
 
@@ -65,11 +74,13 @@ def coalesced(values: Sequence[Node]) -> Node:
 
 
 def mapped(value: Node, mapping: Mapping[Node, Node], other: Node, call: str) -> Node:
-    """The value that a mapping has for a value, a null too, or another one. Errors: InvalidArgument."""
+    """The value that a mapping has for a value, a null too, or another one.
+    Errors: InvalidArgument.
+    """
     if not 1 <= len(mapping) <= _ENTRIES:
         raise InvalidArgument(
-            f"{call} takes a mapping of 1 to {_ENTRIES:,} values, as in {call}({{'a': 'b'}}). More stand in a public "
-            "table: frame.join({'x': [...], 'y': [...]}, on='x')."
+            f"{call} takes a mapping of 1 to {_ENTRIES:,} values, as in {call}({{'a': 'b'}}). More "
+            "stand in a public table: frame.join({'x': [...], 'y': [...]}, on='x')."
         )
     missing = Literal(None)
     return case(

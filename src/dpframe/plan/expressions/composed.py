@@ -1,6 +1,8 @@
-"""Operations that are made of others: an engine computes these, and needs nothing for the ones here.
+"""Operations that are made of others: an engine computes these, and
+needs nothing for the ones here.
 
-So a quotient of columns, a padded text or a window of the calendar is the same on every engine where its parts are.
+So a quotient of columns, a padded text or a window of the calendar is the same on every engine
+where its parts are.
 """
 
 from __future__ import annotations
@@ -15,7 +17,17 @@ from dpframe.plan.columns import Table
 from dpframe.plan.expressions.choices import case
 from dpframe.plan.expressions.expression import Expr
 from dpframe.plan.nodes import UNLIMITED, Call, Literal, Node, domain
-from dpframe.plan.operations import DIVISIBLE, TOTALS, Every, Form, Pattern, Window, difference_type, in_zone, is_local
+from dpframe.plan.operations import (
+    DIVISIBLE,
+    TOTALS,
+    Every,
+    Form,
+    Pattern,
+    Window,
+    difference_type,
+    in_zone,
+    is_local,
+)
 from dpframe.plan.operations.rules import Applied
 from dpframe.plan.operations.values import MOMENTS
 from dpframe.plan.types import TICKS, TIMES, Kind, kind, ticks_of_a_day, time_unit, zone_of
@@ -33,13 +45,15 @@ def _node(value: Any) -> Node:
 
 
 def _divided(args: Sequence[Expr]) -> tuple[Expr, Expr]:
-    """The quotient of two whole numbers, rounded down, and the remainder, which has the sign of the divisor.
+    """The quotient of two whole numbers, rounded down, and the remainder,
+    which has the sign of the divisor.
 
     Input:  numbers x and b, null from 9·10^18 on
-    Bound:  q = trunc(fl(x / b)), of three roundings, so |q·b| ≤ |x| (1 + 2^-51), which is below 9.2·10^18, and the rest
-            r = x - q·b is at most |b| + 2^12 in size. The quotient r / b is at most 2^12 + 1 in size, so its float is
-            closer than 2^-38 to it, and trunc is off by one at most: the rest s that it leaves is below |b| (1 + 2^-38)
-            in size. So the floor is found by comparing s with 0, b and -b.
+    Bound:  q = trunc(fl(x / b)), of three roundings, so |q·b| ≤ |x| (1 + 2^-51), which is below
+            9.2·10^18, and the rest r = x - q·b is at most |b| + 2^12 in size. The quotient r / b is
+            at most 2^12 + 1 in size, so its float is closer than 2^-38 to it, and trunc is off by
+            one at most: the rest s that it leaves is below |b| (1 + 2^-38) in size. So the floor is
+            found by comparing s with 0, b and -b.
     """
     top, by = (_chosen(((x < DIVISIBLE) & (x > -DIVISIBLE), x), other=None) for x in args)
     first = (top / by).cast("int64")
@@ -51,12 +65,17 @@ def _divided(args: Sequence[Expr]) -> tuple[Expr, Expr]:
     twice = (up & (left < -by)) | (down & (left > -by))
     against = (up & (left < 0)) | (down & (left > 0))
     step = _chosen((whole, 1), (twice, -2), (against, -1), other=0)
-    remainder = _chosen((whole, left - by), (twice, (left + by) + by), (against, left + by), other=left)
+    remainder = _chosen(
+        (whole, left - by), (twice, (left + by) + by), (against, left + by), other=left
+    )
     return first + second + step, remainder
 
 
 def _concat(args: Sequence[Expr], asked: Applied) -> Expr:
-    texts = [x if d.kind == Kind.STRING else x.cast(nw.String()) for x, d in zip(args, asked.args, strict=True)]
+    texts = [
+        x if d.kind == Kind.STRING else x.cast(nw.String())
+        for x, d in zip(args, asked.args, strict=True)
+    ]
     separator = Literal(asked.options.get("separator", ""))
     between = [separator] if separator.value else []
     nodes = [node for text in texts for node in (*between, text._node)]
@@ -78,7 +97,11 @@ def _moved(args: Sequence[Expr], asked: Applied, sign: int) -> Expr | None:
     first, second = (_ticks_in(x, d.dtype, dtype) for x, d in zip(args, asked.args, strict=True))
     if kind(dtype) == Kind.DURATION:
         return (first + second if sign == 1 else first - second)._call("from_ticks", dtype=dtype)
-    time, by = (args[1], first) if kinds[0] == Kind.DURATION else (args[0], second if sign == 1 else -second)
+    time, by = (
+        (args[1], first)
+        if kinds[0] == Kind.DURATION
+        else (args[0], second if sign == 1 else -second)
+    )
     return time._call("later", by)
 
 
@@ -98,7 +121,9 @@ def _of_moments(operation: str) -> Composition:
         kinds = [d.kind for d in asked.args]
         if set(kinds) != set(MOMENTS):
             return None
-        first, second = (x.cast(nw.Datetime()) if k == Kind.DATE else x for x, k in zip(args, kinds, strict=True))
+        first, second = (
+            x.cast(nw.Datetime()) if k == Kind.DATE else x for x, k in zip(args, kinds, strict=True)
+        )
         return first._call(operation, second)
 
     return compared
@@ -125,8 +150,8 @@ def _replace_zone(args: Sequence[Expr], asked: Applied) -> Expr:
 def _localized(local: Expr, dtype: DType, zone: str) -> Expr:
     """The moment at which the clock of a zone shows a time; null where it shows it never, or twice.
 
-    Clocks change once in two days at most. So the clock is as far from UTC as it is a day before or a day behind, and
-    each of the two is tried: a moment is right if the clock shows the time then.
+    Clocks change once in two days at most. So the clock is as far from UTC as it is a day before or
+    a day behind, and each of the two is tried: a moment is right if the clock shows the time then.
     """
     target, day = in_zone(dtype, zone), ticks_of_a_day(dtype)
 
@@ -148,8 +173,12 @@ def _truncated(args: Sequence[Expr], asked: Applied) -> Expr:
         return args[0]._call("window", every=asked["every"])
     local = _clock(args[0], dtype)
     if every.window is Window.CLOCK and _SECONDS["h"] % every.seconds == 0:
-        return args[0]._call("later", -(local._call("ticks") % (every.seconds * TICKS[time_unit(dtype)])))
-    return _localized(local._call("window", every=asked["every"]), dtype, str(getattr(dtype, "time_zone", "")))
+        return args[0]._call(
+            "later", -(local._call("ticks") % (every.seconds * TICKS[time_unit(dtype)]))
+        )
+    return _localized(
+        local._call("window", every=asked["every"]), dtype, str(getattr(dtype, "time_zone", ""))
+    )
 
 
 def _total(args: Sequence[Expr], asked: Applied) -> Expr:
@@ -193,15 +222,23 @@ def _without_suffix(args: Sequence[Expr], asked: Applied) -> Expr:
 
 
 def _to_time(args: Sequence[Expr], form: Form, *, clock: bool) -> Expr:
-    """The parts of a text in the order that a cast reads. Its form is tried first, and its digits by the cast."""
+    """The parts of a text in the order that a cast reads.
+    Its form is tried first, and its digits by the cast.
+    """
     (text,) = args
-    places = {code: text.str.slice(start, end - start) for code, start, end in form.places if code.startswith("%")}
+    places = {
+        code: text.str.slice(start, end - start)
+        for code, start, end in form.places
+        if code.startswith("%")
+    }
     fits = text.str.len_chars() == form.places[-1][2]
     for between, start, end in form.places:
         if not between.startswith("%"):
             fits = fits & (text.str.slice(start, end - start) == between)
     pieces: list[Node] = []
-    for code, before in zip(_CODES if clock else _CODES[:3], ("", "-", "-", "T", ":", ":"), strict=False):
+    for code, before in zip(
+        _CODES if clock else _CODES[:3], ("", "-", "-", "T", ":", ":"), strict=False
+    ):
         pieces += [Literal(before)] * bool(before)
         pieces.append(_node(places.get(code, "00")))
     named = Expr(Call("concat", tuple(pieces))).cast("datetime" if clock else "date")
@@ -215,7 +252,10 @@ COMPOSED: Mapping[str, Composition] = {
     "modulo_by": lambda args, *_: _divided(args)[1],
     "add": _sum,
     "subtract": lambda args, asked: _moved(args, asked, -1),
-    **{name: _of_moments(name) for name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")},
+    **{
+        name: _of_moments(name)
+        for name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+    },
     "dt.second": _second,
     "dt.convert_time_zone": _convert_zone,
     "dt.replace_time_zone": _replace_zone,
@@ -232,7 +272,9 @@ COMPOSED: Mapping[str, Composition] = {
 
 
 def composed(node: Node, table: Table) -> Node:
-    """An expression in which each operation of `COMPOSED` is written out. A node that stands twice stays one node."""
+    """An expression in which each operation of `COMPOSED` is written out.
+    A node that stands twice stays one node.
+    """
     before = UNLIMITED.set(True)
     try:
         return _written(node, table, {})

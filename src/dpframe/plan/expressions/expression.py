@@ -1,4 +1,6 @@
-"""Row expressions such as `dp.col("age") >= 18`. An expression holds what was written; only the engine computes it."""
+"""Row expressions such as `dp.col("age") >= 18`.
+An expression holds what was written; only the engine computes it.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ _DECIMALS = 15  # floats have no more
 class Expr(Hints):
     """A computation on one row: columns, numbers and texts, combined as in Polars.
 
-    Comparison and arithmetic use the ordinary signs; `&`, `|` and `~` combine conditions. A result that does not exist
-    is null: division by zero, overflow, a text that is no number.
+    Comparison and arithmetic use the ordinary signs; `&`, `|` and `~` combine conditions. A result
+    that does not exist is null: division by zero, overflow, a text that is no number.
 
     >>> col("age") >= 18
     dp.Expr: (age >= 18)
@@ -52,14 +54,15 @@ class Expr(Hints):
 
     def __bool__(self) -> bool:
         raise UnsupportedOperation(
-            "An expression has no truth value before it meets a row: combine conditions with & | ~ and brackets, "
-            "as in (dp.col('age') >= 18) & (dp.col('age') < 65), and use is_in([...]) for membership."
+            "An expression has no truth value before it meets a row: combine conditions with & | "
+            "~ and brackets, as in (dp.col('age') >= 18) & (dp.col('age') < 65), and use "
+            "is_in([...]) for membership."
         )
 
     def __getitem__(self, *_: object) -> NoReturn:
         raise UnsupportedOperation(
-            "An expression stands for one value in each row. Of texts, type .str.slice(0, 1). Rows are kept by "
-            "frame.filter(dp.col('x') > 0)."
+            "An expression stands for one value in each row. Of texts, type .str.slice(0, 1). "
+            "Rows are kept by frame.filter(dp.col('x') > 0)."
         )
 
     __round__ = __getitem__
@@ -68,7 +71,9 @@ class Expr(Hints):
         return self.abs()
 
     def __iter__(self) -> Any:
-        raise UnsupportedOperation("An expression cannot be looped over; it stands for one value in each row.")
+        raise UnsupportedOperation(
+            "An expression cannot be looped over; it stands for one value in each row."
+        )
 
     def _call(self, operation: str, *others: object, **options: Any) -> Expr:
         args = (self._node, *(node_of(o) for o in others))
@@ -78,9 +83,13 @@ class Expr(Hints):
         return Expr(joined(operation, self._node, node_of(other)), self._name)
 
     def alias(self, name: str) -> Expr:
-        """A name for the column that it writes: `with_columns((dp.col("wage") / 52).alias("weekly"))`."""
+        """A name for the column that it writes:
+        `with_columns((dp.col("wage") / 52).alias("weekly"))`.
+        """
         if not isinstance(name, str) or not name:
-            raise InvalidArgument("alias takes a name that is not empty, as in (dp.col('wage') / 52).alias('weekly').")
+            raise InvalidArgument(
+                "alias takes a name that is not empty, as in (dp.col('wage') / 52).alias('weekly')."
+            )
         return Expr(self._node, name)
 
     # Arithmetic
@@ -133,13 +142,16 @@ class Expr(Hints):
         return self.pow(exponent)
 
     def __rpow__(self, base: object) -> Expr:
-        raise InvalidArgument("A power of a number: type (dp.col('x') * math.log(2)).exp() for 2 ** dp.col('x').")
+        raise InvalidArgument(
+            "A power of a number: type (dp.col('x') * math.log(2)).exp() for 2 ** dp.col('x')."
+        )
 
     def pow(self, exponent: int) -> Expr:
-        """A power with a whole exponent from 0 to 64: `dp.col("x") ** 2`. An exponent of 0.5 is a square root.
+        """A power with a whole exponent from 0 to 64: `dp.col("x") ** 2`.
+        An exponent of 0.5 is a square root.
 
-        It is made of products in a fixed order, x³ as (x·x)·x, so its last digit may be another than that of numpy. A
-        whole number that does not fit in 64 bits is null.
+        It is made of products in a fixed order, x³ as (x·x)·x, so its last digit may be another
+        than that of numpy. A whole number that does not fit in 64 bits is null.
         """
         times = real(exponent)
         if times == _SQUARE_ROOT:
@@ -170,11 +182,14 @@ class Expr(Hints):
     def log(self, base: float = math.e) -> Expr:
         """Logarithm, natural by default; null at zero and below. `log(10)` of 1000 is 3.
 
-        It is within 1.5 units of the last place, and the same on every engine. Input: base, e or from 2 to 1e9.
+        It is within 1.5 units of the last place, and the same on every engine. Input: base, e or
+        from 2 to 1e9.
         """
         to = real(base)
         if to is None or not (to == math.e or 2 <= to <= _LARGEST_BASE):
-            raise InvalidArgument("log takes a base from 2 to 1e9, such as log(10); without one it is natural.")
+            raise InvalidArgument(
+                "log takes a base from 2 to 1e9, such as log(10); without one it is natural."
+            )
         return self._call("log", base=float(to))
 
     def log10(self) -> Expr:
@@ -182,7 +197,9 @@ class Expr(Hints):
         return self.log(10)
 
     def log1p(self) -> Expr:
-        """Natural logarithm of 1 + x, exact for small x too; null at -1 and below. It is made as `log` is."""
+        """Natural logarithm of 1 + x, exact for small x too; null at -1 and below.
+        It is made as `log` is.
+        """
         return self._call("log1p")
 
     def exp(self) -> Expr:
@@ -193,12 +210,14 @@ class Expr(Hints):
         return self._call("exp")
 
     def round(self, decimals: int = 0) -> Expr:
-        """The nearest number of so many decimals, from 0 to 15, as numpy has it; a half goes to the even one.
+        """The nearest number of so many decimals, from 0 to 15, as numpy has
+        it; a half goes to the even one.
 
         Whole numbers stay as they are. The product with 10^decimals is rounded, and divided again.
         """
         sentence = (
-            f"round takes a number of decimals from 0 to {_DECIMALS}. To hundreds, type (dp.col('x') // 100) * 100."
+            f"round takes a number of decimals from 0 to {_DECIMALS}. To hundreds, type "
+            "(dp.col('x') // 100) * 100."
         )
         return self._call("round", decimals=read_whole(decimals, 0, _DECIMALS, sentence))
 
@@ -232,18 +251,22 @@ class Expr(Hints):
         return self._call("greater_equal", other)
 
     def eq_missing(self, other: object) -> Expr:
-        """Whether two values are equal, or both missing; never missing itself. Input: other, a value or expression."""
+        """Whether two values are equal, or both missing; never missing itself.
+        Input: other, a value or expression.
+        """
         return Expr(same(self._node, node_of(other)), self._name)
 
     def ne_missing(self, other: object) -> Expr:
-        """Whether two values differ, where missing is a value too; never missing itself. Input: other, as above."""
+        """Whether two values differ, where missing is a value too; never missing itself.
+        Input: other, as above.
+        """
         return ~self.eq_missing(other)
 
     def is_between(self, lower: object, upper: object, closed: str = "both") -> Expr:
         """Whether a value lies between two others.
 
-        Input:  lower, upper: the ends, expressions or values; closed: the ends that count, "both", "left", "right" or
-                "none"
+        Input:  lower, upper: the ends, expressions or values; closed: the ends that count, "both",
+                "left", "right" or "none"
         """
         ends = node_of(lower), node_of(upper)
         return Expr(between(self._node, *ends, Closed.read(closed)), self._name)
@@ -291,23 +314,34 @@ class Expr(Hints):
         return ~self.is_null()
 
     def fill_null(self, value: object) -> Expr:
-        """A constant in place of missing values (null or NaN). Input: value, of the type of the column."""
+        """A constant in place of missing values (null or NaN).
+        Input: value, of the type of the column.
+        """
         return self._call("fill_null", value=plain(value))
 
     def replace(self, mapping: Mapping[Any, object]) -> Expr:
-        """Other values in place of those that a mapping lists: `dp.col("sex").replace({"m": "male"})`.
+        """Other values in place of those that a mapping lists:
+        `dp.col("sex").replace({"m": "male"})`.
 
         A null that is listed is a value too. Values that are not listed stay.
         """
-        return Expr(mapped(self._node, _nodes(mapping, "replace"), self._node, "replace"), _name_of(self))
+        return Expr(
+            mapped(self._node, _nodes(mapping, "replace"), self._node, "replace"), _name_of(self)
+        )
 
     def replace_strict(self, mapping: Mapping[Any, object], *, default: object = None) -> Expr:
-        """The values that a mapping lists, and a default for all others; without a default they are missing."""
+        """The values that a mapping lists, and a default for all others;
+        without a default they are missing.
+        """
         call = "replace_strict"
-        return Expr(mapped(self._node, _nodes(mapping, call), node_of(default), call), _name_of(self))
+        return Expr(
+            mapped(self._node, _nodes(mapping, call), node_of(default), call), _name_of(self)
+        )
 
     def cast(self, dtype: object) -> Expr:
-        """Another type; a value that does not convert is null. Input: dtype, as in `PrivateFrame.cast`."""
+        """Another type; a value that does not convert is null.
+        Input: dtype, as in `PrivateFrame.cast`.
+        """
         return self._call("cast", dtype=as_dtype(dtype))
 
     # Namespaces
@@ -332,7 +366,9 @@ def _whole(value: object, what: str) -> int:
 
 def _nodes(mapping: object, call: str) -> Mapping[Node, Node]:
     if not isinstance(mapping, Mapping):
-        raise InvalidArgument(f"{call} takes a mapping of old to new values, as in {call}({{'a': 'b'}}).")
+        raise InvalidArgument(
+            f"{call} takes a mapping of old to new values, as in {call}({{'a': 'b'}})."
+        )
     return {node_of(old): node_of(new) for old, new in mapping.items()}
 
 
@@ -345,8 +381,9 @@ def node_of(value: object) -> Node:
             return value._node
     if callable(value):
         raise InvalidArgument(
-            f"An expression is made of columns and values, not of {kind_of(value)}. A method has brackets: "
-            "dp.col('when').dt.month(). A computation names its columns: dp.col('wage') / dp.col('weeks')."
+            f"An expression is made of columns and values, not of {kind_of(value)}. A method has "
+            "brackets: dp.col('when').dt.month(). A computation names its columns: dp.col('wage') "
+            "/ dp.col('weeks')."
         )
     value = plain(value)
     family = kind_of_scalar(value)
@@ -358,24 +395,30 @@ def node_of(value: object) -> Node:
         check_bound(value, "A number in an expression")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise InvalidArgument(
-            "A whole number in an expression is below 2**63 in size; is_in([...]) takes those below 2**64."
+            "A whole number in an expression is below 2**63 in size; is_in([...]) takes those "
+            "below 2**64."
         )
     return Literal(float(value) if family == Kind.DECIMAL else value)  # type: ignore[arg-type]
 
 
 def output_name(expr: Expr, call: str) -> str:
-    """The name of the column that an expression writes: its alias, or that of its first column, as in Polars.
+    """The name of the column that an expression writes:
+    its alias, or that of its first column, as in Polars.
 
     Errors: InvalidArgument where it begins with a constant
     """
     name = _name_of(expr)
     if name is None:
-        raise InvalidArgument(f"{call}: name the new column, as in (1 + dp.col('x')).alias('more').")
+        raise InvalidArgument(
+            f"{call}: name the new column, as in (1 + dp.col('x')).alias('more')."
+        )
     return name
 
 
 def _name_of(expr: Expr) -> str | None:
-    """The alias of an expression, or the name of its first column; None where it begins with a constant."""
+    """The alias of an expression, or the name of its first column;
+    None where it begins with a constant.
+    """
     node: Node = expr._node
     while node.args:
         node = node.args[1 if node.operation == "case" else 0]
@@ -410,7 +453,8 @@ columns = update_wrapper(_Columns(), col)
 
 @door
 def lit(value: object) -> Expr:
-    """A constant, where an expression is needed. Input: value, a number, text, date or time, or None.
+    """A constant, where an expression is needed.
+    Input: value, a number, text, date or time, or None.
 
     >>> lit(1) + col("visits")
     dp.Expr: (1 + visits)
@@ -422,6 +466,8 @@ POLARS = PolarsReader(col, lit, Expr)
 
 
 def read_polars(expr: pl.Expr) -> Expr:
-    """An expression of ours that is written like one of Polars, with its name. Errors: UnsupportedOperation."""
+    """An expression of ours that is written like one of Polars, with its name.
+    Errors: UnsupportedOperation.
+    """
     result: Expr = POLARS.read(expr)
     return result

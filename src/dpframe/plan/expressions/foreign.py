@@ -1,7 +1,8 @@
-"""Expressions of Polars, read node by node as expressions of ours: `pl.col("age") >= 18` wherever `dp.col` stands.
+"""Expressions of Polars, read node by node as expressions of ours:
+`pl.col("age") >= 18` wherever `dp.col` stands.
 
-What is read is the JSON that Polars 1.30 to 2 writes of an expression. A node that has no counterpart here is refused.
-Constants are computed by Polars itself.
+What is read is the JSON that Polars 1.30 to 2 writes of an expression. A node that has no
+counterpart here is refused. Constants are computed by Polars itself.
 """
 
 from __future__ import annotations
@@ -51,7 +52,14 @@ _BY_CONSTANT = {"FloorDivide": operator.floordiv, "Modulus": operator.mod}
 
 # Functions without arguments: what Polars calls them, and what they are called here.
 _PLAIN = {
-    **{"Abs": "abs", "Sign": "sign", "Exp": "exp", "Log1p": "log1p", "Floor": "floor", "Ceil": "ceil"},
+    **{
+        "Abs": "abs",
+        "Sign": "sign",
+        "Exp": "exp",
+        "Log1p": "log1p",
+        "Floor": "floor",
+        "Ceil": "ceil",
+    },
     **{"Pow.Sqrt": "sqrt", "Negate": "__neg__", "Boolean.Not": "__invert__"},
     **{"Boolean.IsNull": "is_null", "Boolean.IsNotNull": "is_not_null"},
     **{"StringExpr.Lowercase": "str.to_lowercase", "StringExpr.Uppercase": "str.to_uppercase"},
@@ -59,7 +67,10 @@ _PLAIN = {
     "TemporalExpr.OrdinalDay": "dt.ordinal_day",
     "TemporalExpr.MonthStart": "dt.month_start",
     "TemporalExpr.MonthEnd": "dt.month_end",
-    **{f"TemporalExpr.{name.title()}": f"dt.{name}" for name in ("year", "quarter", "month", "week", "day", "date")},
+    **{
+        f"TemporalExpr.{name.title()}": f"dt.{name}"
+        for name in ("year", "quarter", "month", "week", "day", "date")
+    },
     **{f"TemporalExpr.{name.title()}": f"dt.{name}" for name in ("hour", "minute", "second")},
 }
 _ENDS = {"": "", "Start": "_start", "End": "_end"}
@@ -68,25 +79,34 @@ _LISTED = {
     **{"Pow.Generic": "pow", "FillNull": "fill_null", "TemporalExpr.Truncate": "dt.truncate"},
     **{"StringExpr.StartsWith": "str.starts_with", "StringExpr.EndsWith": "str.ends_with"},
     **{"StringExpr.Slice": "str.slice", "StringExpr.Head": "str.head"},
-    **{"StringExpr.Tail": "str.tail", "StringExpr.ZFill": "str.zfill", "TemporalExpr.OffsetBy": "dt.offset_by"},
+    **{
+        "StringExpr.Tail": "str.tail",
+        "StringExpr.ZFill": "str.zfill",
+        "TemporalExpr.OffsetBy": "dt.offset_by",
+    },
     **{f"StringExpr.StripChars{ends}": f"str.strip_chars{sign}" for ends, sign in _ENDS.items()},
     **{"StringExpr.StripPrefix": "str.strip_prefix", "StringExpr.StripSuffix": "str.strip_suffix"},
     "ListExpr.Get": "get",
 }
 
 
-_LISTS = {"Boolean.IsIn": 1, "Replace": 2, "ReplaceStrict": 2}  # how many arguments are lists of values
+# how many arguments are lists of values
+_LISTS = {"Boolean.IsIn": 1, "Replace": 2, "ReplaceStrict": 2}
 
 
 class PolarsReader(NamedTuple):
-    """Reads expressions of Polars with what makes ours: `dp.col`, `dp.lit`, and `Expr` of a node."""
+    """Reads expressions of Polars with what makes ours:
+    `dp.col`, `dp.lit`, and `Expr` of a node.
+    """
 
     col: Callable[[str], Any]
     lit: Callable[[Any], Any]
     expr: Callable[[Node], Any]
 
     def read(self, expr: pl.Expr) -> Any:
-        """An expression of ours that is written like one of Polars, with its name. Errors: UnsupportedOperation."""
+        """An expression of ours that is written like one of Polars, with its name.
+        Errors: UnsupportedOperation.
+        """
         name = expr.meta.output_name(raise_if_undetermined=False)
         result = self.tree(tree_of(expr))
         return result if name is None else result.alias(name)
@@ -109,12 +129,18 @@ class PolarsReader(NamedTuple):
             case {"BinaryExpr": {"left": left, "op": str(sign), "right": right}}:
                 return self._signed(sign, left, right)
             case {"Cast": {"expr": inner, "dtype": _}}:
-                return self.lit(constant_of(tree)) if _is_constant(inner) else self._read(inner).cast(_dtype(tree))
-            case {"Function": {"input": [{"Ternary": choice}, filler], "function": "FillNull"}} if _fills_nan(
-                choice, filler
+                return (
+                    self.lit(constant_of(tree))
+                    if _is_constant(inner)
+                    else self._read(inner).cast(_dtype(tree))
+                )
+            case {"Function": {"input": [{"Ternary": choice}, filler], "function": "FillNull"}} if (
+                _fills_nan(choice, filler)
             ):
                 return self._read(choice["truthy"]).fill_null(constant_of(filler))
-            case {"Ternary": {"truthy": filled} as choice} if _fills_nan(choice, _filler_of(filled)):
+            case {"Ternary": {"truthy": filled} as choice} if _fills_nan(
+                choice, _filler_of(filled)
+            ):
                 return self._read(filled)
             case {"Ternary": {"predicate": condition, "truthy": yes, "falsy": no}}:
                 return self._choice([(condition, yes)], no)
@@ -125,8 +151,8 @@ class PolarsReader(NamedTuple):
                 return self._function(name, options, self._read(first), rest)
             case {"Agg": _} | "Len":
                 raise UnsupportedOperation(
-                    "A row expression reads one row; aggregates have bounds and a name: agg(n=dp.count(), "
-                    "m=dp.mean('x', bounds=(0, 100)))."
+                    "A row expression reads one row; aggregates have bounds and a name: "
+                    "agg(n=dp.count(), m=dp.mean('x', bounds=(0, 100)))."
                 )
         name = next(iter(tree)) if isinstance(tree, dict) and tree else "a part"
         raise _unknown(_method(name), name)
@@ -136,7 +162,9 @@ class PolarsReader(NamedTuple):
         while isinstance(other, dict) and "Ternary" in other:
             inner = other["Ternary"]
             branches, other = [*branches, (inner["predicate"], inner["truthy"])], inner["falsy"]
-        read = [(self._read(condition)._node, self._read(value)._node) for condition, value in branches]
+        read = [
+            (self._read(condition)._node, self._read(value)._node) for condition, value in branches
+        ]
         return self.expr(case(read, self._read(other)._node))
 
     def _signed(self, sign: str, left: Tree, right: Tree) -> Any:
@@ -154,7 +182,9 @@ class PolarsReader(NamedTuple):
             if name == "Coalesce":
                 return self.expr(coalesced(nodes))
             if not options.get("ignore_nulls"):
-                return self.expr(Call("concat_str", tuple(nodes), (("separator", options["delimiter"]),)))
+                return self.expr(
+                    Call("concat_str", tuple(nodes), (("separator", options["delimiter"]),))
+                )
         if name in _ALL:
             return reduce(_ALL[name], map(self._read, rest), value)
         if name in _PLAIN and not rest:
@@ -164,7 +194,10 @@ class PolarsReader(NamedTuple):
         if not all(map(_is_constant, rest)):
             raise _unknown(f"{_method(name)} of several columns", name)
         several = _LISTS.get(name, 0)
-        read = [(_several_constants if i < several else constant_of)(tree) for i, tree in enumerate(rest)]
+        read = [
+            (_several_constants if i < several else constant_of)(tree)
+            for i, tree in enumerate(rest)
+        ]
         return _optional(name, options, value, read)
 
 
@@ -180,11 +213,19 @@ def tree_of(expr: pl.Expr) -> Tree:
 
 
 def _fills_nan(choice: Tree, filler: Tree | None) -> bool:
-    """Whether a choice is `fill_nan`, of the value that nulls get too. NaN and null are both missing here."""
+    """Whether a choice is `fill_nan`, of the value that nulls get too.
+    NaN and null are both missing here.
+    """
     match choice["predicate"]:
-        case {"BinaryExpr": {"left": {"Function": {"function": {"Boolean": "IsNotNan"}}}, "op": "Or"}}:
+        case {
+            "BinaryExpr": {"left": {"Function": {"function": {"Boolean": "IsNotNan"}}}, "op": "Or"}
+        }:
             value = choice["falsy"]
-            return filler is not None and _is_constant(value) and constant_of(value) == constant_of(filler)
+            return (
+                filler is not None
+                and _is_constant(value)
+                and constant_of(value) == constant_of(filler)
+            )
     return False
 
 
@@ -198,20 +239,24 @@ def _filler_of(tree: Tree) -> Tree | None:
 
 def _too_deep() -> UnsupportedOperation:
     return UnsupportedOperation(
-        "This Polars expression has too many operations within each other to be read, as a sum of hundreds of columns "
-        "has. Type it with dp.col('x'), whose chains may have thousands of terms."
+        "This Polars expression has too many operations within each other to be read, as a sum of "
+        "hundreds of columns has. Type it with dp.col('x'), whose chains may have thousands of "
+        "terms."
     )
 
 
 def _unknown(what: str, name: str = "") -> UnsupportedOperation:
-    """The refusal of a part of an expression. Input: what it is; name: of the function, with its family before it."""
+    """The refusal of a part of an expression.
+    Input: what it is; name: of the function, with its family before it.
+    """
     advice = _TABLES.get(name.partition(".")[0], EXPRESSION).get(_method(name))
     return UnsupportedOperation(
         f"Of this Polars expression, {what} has no counterpart among row expressions. "
         + (
             advice
-            or "If it reads one row alone, compute the column before: dp.protect(table.with_columns(y=...), "
-            "unit='user_id'). A column that is made of other people's rows is not protected by their limits."
+            or "If it reads one row alone, compute the column before: "
+            "dp.protect(table.with_columns(y=...), unit='user_id'). A column that is made of "
+            "other people's rows is not protected by their limits."
         )
     )
 
@@ -219,7 +264,11 @@ def _unknown(what: str, name: str = "") -> UnsupportedOperation:
 def _method(name: str) -> str:
     """The method of Polars for a function: `is_nan` of `Boolean.IsNan`."""
     family, _, own = name.partition(".")
-    return snake((own if own and (family.endswith("Expr") or family in _FAMILIES) else family).partition(".")[0])
+    return snake(
+        (own if own and (family.endswith("Expr") or family in _FAMILIES) else family).partition(
+            "."
+        )[0]
+    )
 
 
 def snake(name: str) -> str:
@@ -243,13 +292,17 @@ def called(function: Tree) -> tuple[str, Fields]:
 
 
 def _optional(name: str, options: Fields, value: Any, rest: list[Any]) -> Any:
-    """Functions whose options matter; with others than those that are known here they are refused."""
+    """Functions whose options matter; with others than those that
+    are known here they are refused.
+    """
     match name, dict(options), rest:
         case "Log", {"base": base}, []:
             return value.log(base)
         case "Log", _, [base]:
             return value.log(base)
-        case "Round", {"decimals": decimals, **mode}, [] if mode.get("mode", "HalfToEven") == "HalfToEven":
+        case "Round", {"decimals": decimals, **mode}, [] if (
+            mode.get("mode", "HalfToEven") == "HalfToEven"
+        ):
             return value.round(decimals)
         case "Clip", {"has_min": low, "has_max": high}, ends:
             return value.clip(ends[0] if low else None, ends[-1] if high else None)
@@ -262,11 +315,15 @@ def _optional(name: str, options: Fields, value: Any, rest: list[Any]) -> Any:
         case "StringExpr.Contains", {"literal": literal}, [text]:
             return value.str.contains(_of_ascii(text, literal), literal=literal, regex=not literal)
         case "StringExpr.CountMatches", {"flag": bool(literal)}, [text]:
-            return value.str.count_matches(_of_ascii(text, literal), literal=literal, regex=not literal)
+            return value.str.count_matches(
+                _of_ascii(text, literal), literal=literal, regex=not literal
+            )
         case "StringExpr.Extract", {"flag": int(group)}, [text]:
             return value.str.extract(_of_ascii(text), group)
         case "StringExpr.Replace", {"literal": literal, "n": n}, [old, new]:
-            return value.str.replace(_of_ascii(old, literal), new, literal=literal, regex=not literal, n=n)
+            return value.str.replace(
+                _of_ascii(old, literal), new, literal=literal, regex=not literal, n=n
+            )
         case "TemporalExpr.ConvertTimeZone", {"inner": zone} | {"flag": zone}, []:
             return value.dt.convert_time_zone(zone)
         case "TemporalExpr.ReplaceTimeZone", {"flag": [zone, "Raise" | "Null"]}, ["raise" | "null"]:
@@ -277,7 +334,9 @@ def _optional(name: str, options: Fields, value: Any, rest: list[Any]) -> Any:
             return value.replace(_pairs(old, new))
         case "ReplaceStrict", _, [old, new, *default]:
             return value.replace_strict(_pairs(old, new), default=[*default, None][0])
-        case str(), {"fractional": False} | {"flag": str()}, [] if name.startswith("TemporalExpr.Total"):
+        case str(), {"fractional": False} | {"flag": str()}, [] if name.startswith(
+            "TemporalExpr.Total"
+        ):
             unit = name.removeprefix("TemporalExpr.Total").lower()
             if unit in TOTALS.values():
                 return getattr(value.dt, f"total_{unit}")()
@@ -290,9 +349,10 @@ def _of_ascii(pattern: Any, literal: bool = False) -> Any:
     r"""A pattern that has no \w or \b: in Polars these are about the letters of all scripts."""
     if not literal and isinstance(pattern, str) and re.search(r"(?<!\\)(\\\\)*\\[wWb]", pattern):
         raise UnsupportedOperation(
-            rf"Of this Polars expression, the pattern {pattern!r} has \w or \b, which are about the letters of all "
-            "scripts in Polars and those of ASCII here. Type the letters that are meant, as in [A-Za-z0-9_], or the "
-            "same with dp.col('x') and regex=True, if letters of ASCII are meant."
+            rf"Of this Polars expression, the pattern {pattern!r} has \w or \b, which are about "
+            "the letters of all scripts in Polars and those of ASCII here. Type the letters that "
+            "are meant, as in [A-Za-z0-9_], or the same with dp.col('x') and regex=True, if "
+            "letters of ASCII are meant."
         )
     return pattern
 
@@ -307,7 +367,8 @@ def _pairs(old: list[Any], new: list[Any]) -> dict[Any, Any]:
 def _strptime(options: Fields) -> tuple[str, str | None] | None:
     """The method that reads a text as a date or time, and its format; None for another type."""
     match options:
-        case {"flag": [{"Literal": dtype} | dtype, {"format": form, "exact": True}]}:  # the second is Polars 1.30
+        # the second is Polars 1.30
+        case {"flag": [{"Literal": dtype} | dtype, {"format": form, "exact": True}]}:
             if dtype == "Date":
                 return "to_date", form
             if dtype == {"Datetime": ["Microseconds", None]}:
@@ -321,16 +382,26 @@ def _is_constant(tree: Tree) -> bool:
             return True
         case {"Alias": [inner, _]} | {"Cast": {"expr": inner}}:
             return _is_constant(inner)
-        case {"Function": {"input": [inner, how], "function": {"TemporalExpr": {"ReplaceTimeZone": _}}}}:
+        case {
+            "Function": {
+                "input": [inner, how],
+                "function": {"TemporalExpr": {"ReplaceTimeZone": _}},
+            }
+        }:
             # so Polars 1.30 writes a time with a zone
-            return _is_constant(inner) and _is_constant(how) and constant_of(how) in ("earliest", "latest")
+            return (
+                _is_constant(inner)
+                and _is_constant(how)
+                and constant_of(how) in ("earliest", "latest")
+            )
     return False
 
 
 def constant_of(tree: Tree) -> Any:
     """The value of a node that reads no column, as Polars computes it.
 
-    A series of several values is refused: it is a column of another table, and its cells are for no message.
+    A series of several values is refused: it is a column of another table, and its cells are for no
+    message.
     """
     values = _computed(tree)
     if len(values) != 1:
@@ -372,7 +443,9 @@ def expression_of(tree: Tree) -> pl.Expr:
 
 
 def _with_ticks(tree: Tree) -> Tree:
-    """A tree with each time as its ticks that are cast, since Polars 1.30 writes times that it does not read again."""
+    """A tree with each time as its ticks that are cast, since Polars 1.30 writes
+    times that it does not read again.
+    """
     match tree:
         case {"Literal": {"Scalar": {"dtype": dtype, "value": {"DatetimeOwned": [ticks, *_]}}}}:
             number = {"Literal": {"Scalar": {"dtype": "Int64", "value": {"Int64": ticks}}}}

@@ -29,7 +29,9 @@ class When(Hints):
 
 
 class Then(Expr):
-    """`dp.when(condition).then(value)`: null elsewhere, unless `.when(...)` or `.otherwise(value)` follows."""
+    """`dp.when(condition).then(value)`: null elsewhere, unless `.when(...)`
+    or `.otherwise(value)` follows.
+    """
 
     __slots__ = ("_branches",)
 
@@ -59,7 +61,8 @@ def when(condition: object) -> When:
 
 @door
 def coalesce(*values: object) -> Expr:
-    """The first of several values that is not missing. A text names a column, as in Polars; `dp.lit("a")` is a text.
+    """The first of several values that is not missing.
+    A text names a column, as in Polars; `dp.lit("a")` is a text.
 
     >>> coalesce("mobile", Expr(Literal("none")))
     dp.Expr: when((~mobile.is_null())).then(mobile).otherwise('none')
@@ -71,8 +74,8 @@ def coalesce(*values: object) -> Expr:
 def concat_str(*values: object, separator: str = "") -> Expr:
     """Texts one behind the other, with a separator between. A text names a column, as in Polars.
 
-    Missing where one of them is missing, or where the text would have more than 2^24 characters. Whole numbers, dates
-    and Booleans are written as `cast("string")` writes them.
+    Missing where one of them is missing, or where the text would have more than 2^24 characters.
+    Whole numbers, dates and Booleans are written as `cast("string")` writes them.
 
     >>> concat_str(["street", "number"], separator=" ")
     dp.Expr: concat_str([street, number], separator=' ')
@@ -85,8 +88,11 @@ def concat_str(*values: object, separator: str = "") -> Expr:
 
 
 @door
-def duration(*, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> Expr:
-    """A constant duration: `dp.col("out") - dp.duration(days=3)`. Of a column of numbers there is none.
+def duration(
+    *, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
+) -> Expr:
+    """A constant duration: `dp.col("out") - dp.duration(days=3)`.
+    Of a column of numbers there is none.
 
     Input:  weeks, days, hours, minutes, seconds: numbers, which are added
 

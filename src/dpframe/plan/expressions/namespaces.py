@@ -44,14 +44,18 @@ def _looked_for(
 ) -> str | Pattern:
     """Characters to look for in a text, or a pattern: a regular expression.
 
-    Input:  value: what was typed; call: the method; literal, regex: what the two arguments are, regex None if it was
-            not typed; rest: the other arguments as they were typed; also: further signs that are not taken literally
-            elsewhere
-    Errors: InvalidArgument; UnsupportedOperation for signs of a pattern without literal=True or regex=True, with both
-            lines to type, and for a pattern that engines do not read alike
+    Input:  value: what was typed; call: the method; literal, regex: what the two arguments are,
+            regex None if it was not typed; rest: the other arguments as they were typed; also:
+            further signs that are not taken literally elsewhere
+    Errors: InvalidArgument; UnsupportedOperation for signs of a pattern without literal=True or
+            regex=True, with both lines to type, and for a pattern that engines do not read alike
     """
     text = _word(value, call)
-    if not isinstance(literal, bool) or not (regex is None or isinstance(regex, bool)) or (literal and regex):
+    if (
+        not isinstance(literal, bool)
+        or not (regex is None or isinstance(regex, bool))
+        or (literal and regex)
+    ):
         raise InvalidArgument(f"{call}: literal= and regex= are True or False, and not both True.")
     has_signs = not _SIGNS.isdisjoint(text)
     if regex:
@@ -60,17 +64,19 @@ def _looked_for(
         return text
     typed = f".{call}({text!r}{rest}"
     raise UnsupportedOperation(
-        f"{call}: {text!r} has signs of a pattern. If it is one, type {typed}, regex=True); if just these characters "
-        f"are meant, type {typed}, literal=True)."
+        f"{call}: {text!r} has signs of a pattern. If it is one, type {typed}, regex=True); if "
+        f"just these characters are meant, type {typed}, literal=True)."
     )
 
 
 def _never_empty(pattern: str | Pattern, call: str) -> str | Pattern:
-    """Refuse what is found where nothing stands: engines count these places differently. Errors: InvalidArgument."""
+    """Refuse what is found where nothing stands: engines count these places differently.
+    Errors: InvalidArgument.
+    """
     if not (pattern.least if isinstance(pattern, Pattern) else pattern):
         raise InvalidArgument(
-            f"{call}: {str(pattern)!r} also matches no characters at all. Each match needs one, as in {call}('a+', "
-            "regex=True)."
+            f"{call}: {str(pattern)!r} also matches no characters at all. Each match needs one, as "
+            f"in {call}('a+', regex=True)."
         )
     return pattern
 
@@ -83,16 +89,22 @@ class TextNamespace(Hints, Generic[E]):
     _expr: E
 
     def __getitem__(self, place: object) -> NoReturn:
-        raise InvalidArgument("Characters of a text: type .str.slice(0, 1) for the first one, .str.head(3) for three.")
+        raise InvalidArgument(
+            "Characters of a text: type .str.slice(0, 1) for the first one, .str.head(3) for three."
+        )
 
     __iter__ = __len__ = __getitem__
 
     def to_lowercase(self) -> E:
-        """Small letters, a letter for a letter; "İ", whose small letter is two characters, stays as it is."""
+        """Small letters, a letter for a letter; "İ", whose small letter is
+        two characters, stays as it is.
+        """
         return self._expr._call("str.to_lowercase")
 
     def to_uppercase(self) -> E:
-        """Capital letters, a letter for a letter; "ß", whose capital would be two letters, stays as it is."""
+        """Capital letters, a letter for a letter; "ß", whose capital would
+        be two letters, stays as it is.
+        """
         return self._expr._call("str.to_uppercase")
 
     def len_chars(self) -> E:
@@ -100,10 +112,12 @@ class TextNamespace(Hints, Generic[E]):
         return self._expr._call("str.len_chars")
 
     def contains(self, pattern: str, *, literal: bool = False, regex: bool | None = None) -> E:
-        """Whether the text contains some characters, or a match of a pattern: `str.contains("fall|pain", regex=True)`.
+        """Whether the text contains some characters, or a match of a pattern:
+        `str.contains("fall|pain", regex=True)`.
 
-        A pattern is a regular expression of those that mean the same on every engine; see the page on row expressions.
-        Signs of a pattern are refused without regex=True, or literal=True, with which nothing is one.
+        A pattern is a regular expression of those that mean the same on every engine; see the page
+        on row expressions. Signs of a pattern are refused without regex=True, or literal=True, with
+        which nothing is one.
         """
         found = _looked_for(pattern, "str.contains", literal, regex)
         if isinstance(found, Pattern):
@@ -111,27 +125,36 @@ class TextNamespace(Hints, Generic[E]):
         return self._expr._call("str.contains", literal=found)
 
     def extract(self, pattern: str, group_index: int = 1, *, regex: bool = True) -> E:
-        """A group of the first match of a pattern: `str.extract("ward ([0-9]+)")`; null where nothing matches.
+        """A group of the first match of a pattern: `str.extract("ward
+        ([0-9]+)")`; null where nothing matches.
 
-        Of several matches at one place it is that which is tried first, as in Polars and Python. `group_index=0` is the
-        whole match. A group is in every match, once: it stands in no other repetition or alternative.
+        Of several matches at one place it is that which is tried first, as in Polars and Python.
+        `group_index=0` is the whole match. A group is in every match, once: it stands in no other
+        repetition or alternative.
         """
         call, number = "str.extract", real(group_index)
         if not isinstance(number, int) or not 0 <= number < _LONG or regex is not True:
             raise InvalidArgument(
-                f"{call} takes a pattern and the number of a group, as in {call}('ward ([0-9]+)', 1)."
+                f"{call} takes a pattern and the number of a group, as in {call}('ward ([0-9]+)', "
+                "1)."
             )
         found = Pattern.read(_word(pattern, call), call)
         found.check_group(number, call)
         return self._expr._call(call, pattern=found, group=number)
 
     def count_matches(self, pattern: str, *, literal: bool = False, regex: bool | None = None) -> E:
-        """Number of times that some characters, or matches of a pattern, stand one behind the other in a text."""
+        """Number of times that some characters, or matches of a pattern, stand
+        one behind the other in a text.
+        """
         call = "str.count_matches"
-        return self._expr._call(call, pattern=_never_empty(_looked_for(pattern, call, literal, regex), call))
+        return self._expr._call(
+            call, pattern=_never_empty(_looked_for(pattern, call, literal, regex), call)
+        )
 
     def strip_chars(self, characters: str | None = None) -> E:
-        """The text without some characters at both ends, in any order; without white space by default."""
+        """The text without some characters at both ends, in any order;
+        without white space by default.
+        """
         return self._stripped(characters, Ends.BOTH)
 
     def strip_chars_start(self, characters: str | None = None) -> E:
@@ -147,7 +170,9 @@ class TextNamespace(Hints, Generic[E]):
         listed = WHITE_SPACE if characters is None else _word(characters, call)
         if not 1 <= len(listed) <= _LONG:
             raise InvalidArgument(f"{call} takes 1 to {_LONG} characters, as in {call}('.,;').")
-        return self._expr._call("str.strip_chars", characters="".join(dict.fromkeys(listed)), ends=ends)
+        return self._expr._call(
+            "str.strip_chars", characters="".join(dict.fromkeys(listed)), ends=ends
+        )
 
     def strip_prefix(self, prefix: str) -> E:
         """The text without these characters at its start, where it has them."""
@@ -180,7 +205,8 @@ class TextNamespace(Hints, Generic[E]):
         return self.slice(-last) if last else self.head(0)
 
     def slice(self, offset: int, length: int | None = None) -> E:
-        """Some characters: from the place `offset`, counted from 0, or from -1 at the end, so many or all that follow.
+        """Some characters: from the place `offset`, counted from 0, or from -1 at the
+        end, so many or all that follow.
 
         Places before the first character count: `str.slice(-3, 2)` of "ab" is "a", as in Polars.
         """
@@ -188,40 +214,56 @@ class TextNamespace(Hints, Generic[E]):
         right = isinstance(first, int) and abs(first) < _PLACES and (most is None or _place(most))
         if not right or (length is not None and most is None):
             raise InvalidArgument(
-                "str.slice takes whole numbers: str.slice(2, 3) is the third to the fifth character, and str.slice(-3) "
-                "the last three."
+                "str.slice takes whole numbers: str.slice(2, 3) is the third to the fifth "
+                "character, and str.slice(-3) the last three."
             )
         return self._expr._call("str.slice", offset=first, length=most)
 
     def zfill(self, length: int) -> E:
-        """Zeros before a text of fewer characters, behind its sign if it has one: "-7" becomes "-07"."""
+        """Zeros before a text of fewer characters, behind its sign if
+        it has one: "-7" becomes "-07".
+        """
         sentence = f"str.zfill takes a length from 1 to {_ZEROS}, as in str.zfill(5)."
         return self._expr._call("str.zfill", length=read_whole(length, 1, _ZEROS, sentence))
 
-    def replace(self, pattern: str, value: str, *, literal: bool = False, regex: bool | None = None, n: int = 1) -> E:
+    def replace(
+        self,
+        pattern: str,
+        value: str,
+        *,
+        literal: bool = False,
+        regex: bool | None = None,
+        n: int = 1,
+    ) -> E:
         """Other characters in place of some: the first time, as in Polars; n=-1 for each time.
 
-        With regex=True, in place of the matches of a pattern, each of at least one character; with literal=True nothing
-        is a pattern. Null where the text, of n characters, could become longer than 2^24: n times the growth of the
-        shortest match, rounded up.
+        With regex=True, in place of the matches of a pattern, each of at least one character; with
+        literal=True nothing is a pattern. Null where the text, of n characters, could become longer
+        than 2^24: n times the growth of the shortest match, rounded up.
         """
         if n not in (1, -1):
             raise InvalidArgument(
-                "str.replace: type str.replace('a', 'b') for the first 'a', and str.replace_all('a', 'b') for each."
+                "str.replace: type str.replace('a', 'b') for the first 'a', and "
+                "str.replace_all('a', 'b') for each."
             )
         return self._replaced("str.replace", pattern, value, literal, regex, every=n == -1)
 
-    def replace_all(self, pattern: str, value: str, *, literal: bool = False, regex: bool | None = None) -> E:
+    def replace_all(
+        self, pattern: str, value: str, *, literal: bool = False, regex: bool | None = None
+    ) -> E:
         """Other characters in place of some, each time; see `replace`."""
         return self._replaced("str.replace_all", pattern, value, literal, regex, every=True)
 
-    def _replaced(self, call: str, pattern: str, value: str, literal: bool, regex: bool | None, *, every: bool) -> E:
+    def _replaced(
+        self, call: str, pattern: str, value: str, literal: bool, regex: bool | None, *, every: bool
+    ) -> E:
         want = _word(value, call)
         have = _looked_for(pattern, call, literal, regex, f", {want!r}", "$" * ("$" in want))
         if regex and not _GROUPS.isdisjoint(want):
             raise UnsupportedOperation(
-                f"{call}: {want!r} would put groups of the match back in, which is not offered. Take a group with "
-                "str.extract('ward ([0-9]+)'), and join texts with dp.concat_str(['a', 'b'])."
+                f"{call}: {want!r} would put groups of the match back in, which is not offered. "
+                "Take a group with str.extract('ward ([0-9]+)'), and join texts with "
+                "dp.concat_str(['a', 'b'])."
             )
         match have:
             case Pattern() if _never_empty(have, call) and len(want) <= _LONG * have.least:
@@ -229,24 +271,25 @@ class TextNamespace(Hints, Generic[E]):
             case str() if have and len(want) <= _LONG * len(have):
                 return self._expr._call("str.replace", old=have, new=want, every=every)
         raise InvalidArgument(
-            f"{call}: the first text has at least one character, and the second at most {_LONG} times as many, as "
-            "in str.replace('St.', 'Street')."
+            f"{call}: the first text has at least one character, and the second at most {_LONG} "
+            "times as many, as in str.replace('St.', 'Street')."
         )
 
     def to_date(self, format: str | None = None) -> E:
         """The date that a text names, such as `str.to_date("%d.%m.%Y")`; null where it is none.
 
-        Input:  format: %Y, %m and %d once each, in any order, and other characters; "%Y-%m-%d" by default. Each part
-                has all its digits: "01.02.2026", not "1.2.2026"
+        Input:  format: %Y, %m and %d once each, in any order, and other characters; "%Y-%m-%d" by
+                default. Each part has all its digits: "01.02.2026", not "1.2.2026"
         """
         form = Form.read("%Y-%m-%d" if format is None else format, "str.to_date")
         return self._expr._call("str.to_date", format=form)
 
     def to_datetime(self, format: str | None = None) -> E:
-        """The time that a text names, such as `str.to_datetime("%d.%m.%Y %H:%M")`; null where it is none.
+        """The time that a text names, such as `str.to_datetime("%d.%m.%Y
+        %H:%M")`; null where it is none.
 
-        Input:  format: as in `to_date`, with %H, %M and %S too, which are 0 where they are left out. Without a format,
-                the text is read as `cast("datetime")` reads it
+        Input:  format: as in `to_date`, with %H, %M and %S too, which are 0 where they are left
+                out. Without a format, the text is read as `cast("datetime")` reads it
         """
         if format is None:
             return self._expr._call("cast", dtype=as_dtype("datetime"))
@@ -255,18 +298,20 @@ class TextNamespace(Hints, Generic[E]):
     def split(self, by: str, *, literal: bool = False) -> Pieces[E]:
         """The pieces of a text between separators: `str.split(",").list.get(0)` is the first piece.
 
-        A separator of one character is that character. A longer one could be a pattern, as in pandas, and is refused if
-        it has signs of one; with literal=True nothing is a pattern.
+        A separator of one character is that character. A longer one could be a pattern, as in
+        pandas, and is refused if it has signs of one; with literal=True nothing is a pattern.
         """
         text = _word(by, "str.split")
         check_flags("str.split: literal= is True or False.", literal)
         if not literal and len(text) > 1 and not _SIGNS.isdisjoint(text):
             raise UnsupportedOperation(
-                f"str.split: {text!r} has signs of a pattern, and a text is split by characters alone. If just these "
-                f"are meant, type .str.split({text!r}, literal=True)."
+                f"str.split: {text!r} has signs of a pattern, and a text is split by characters "
+                f"alone. If just these are meant, type .str.split({text!r}, literal=True)."
             )
         if not text:
-            raise InvalidArgument("str.split takes a separator of at least one character, as in str.split(',').")
+            raise InvalidArgument(
+                "str.split takes a separator of at least one character, as in str.split(',')."
+            )
         return Pieces(self._expr, by)
 
 
@@ -277,7 +322,9 @@ def _zones() -> frozenset[str]:
 
 def _zone(typed: object, call: str) -> str:
     if not isinstance(typed, str) or typed not in _zones() or not _ZONE.fullmatch(typed):
-        raise InvalidArgument(f"{call} takes the name of a zone, as in {call}('Europe/Berlin') or {call}('UTC').")
+        raise InvalidArgument(
+            f"{call} takes the name of a zone, as in {call}('Europe/Berlin') or {call}('UTC')."
+        )
     return typed
 
 
@@ -304,12 +351,14 @@ class Pieces(Hints, Generic[E]):
         return self
 
     def get(self, index: int, null_on_oob: bool = True) -> E:
-        """The piece of a number, counted from 0, or from -1 at the end; null where there is none."""
+        """The piece of a number, counted from 0, or from -1 at the
+        end; null where there is none.
+        """
         number = real(index)
         if not isinstance(number, int) or abs(number) >= _PIECES or null_on_oob is not True:
             raise InvalidArgument(
-                f"list.get takes a whole number below {_PIECES}, as in str.split(',').list.get(0); a piece that is "
-                "not there is null."
+                f"list.get takes a whole number below {_PIECES}, as in str.split(',').list.get(0); "
+                "a piece that is not there is null."
             )
         return self._expr._call("str.split", by=self._by, index=number)
 
@@ -325,7 +374,9 @@ class Pieces(Hints, Generic[E]):
         return self.get(index)
 
     def __iter__(self) -> NoReturn:
-        raise InvalidArgument("The pieces of a text are no list before they meet a row: take one, .list.get(0).")
+        raise InvalidArgument(
+            "The pieces of a text are no list before they meet a row: take one, .list.get(0)."
+        )
 
 
 @dataclass(frozen=True)
@@ -356,7 +407,9 @@ class CalendarNamespace(Hints, Generic[E]):
         return self._expr._call("dt.date")
 
     def week(self) -> E:
-        """Number of the week as ISO 8601 counts them, 1 to 53: a week belongs to the year of its Thursday."""
+        """Number of the week as ISO 8601 counts them, 1 to 53:
+        a week belongs to the year of its Thursday.
+        """
         return self._expr._call("dt.week")
 
     def quarter(self) -> E:
@@ -364,7 +417,9 @@ class CalendarNamespace(Hints, Generic[E]):
         return self._expr._call("dt.quarter")
 
     def month_start(self) -> E:
-        """The first day of the month; a time keeps its clock, as in Polars. `dt.truncate("1mo")` is its midnight."""
+        """The first day of the month; a time keeps its clock, as in Polars.
+        `dt.truncate("1mo")` is its midnight.
+        """
         return self._expr._call("dt.month_start")
 
     def month_end(self) -> E:
@@ -372,13 +427,15 @@ class CalendarNamespace(Hints, Generic[E]):
         return self._expr._call("dt.month_end")
 
     def truncate(self, every: str) -> E:
-        """The start of the window that holds a date or time: `dt.truncate("1w")` is the Monday of its week.
+        """The start of the window that holds a date or time:
+        `dt.truncate("1w")` is the Monday of its week.
 
-        Input:  every: a number of weeks, months, quarters or years, "2w", "1mo", "1q", "1y", or of days, hours, minutes
-                or seconds, "1d", "6h", "15m", "30s". Windows are counted from 1970-01-01, weeks from 1970-01-05, by the
-                clock of the column's zone
-        Output: the column's type. Null where the window begins before the year 1; in a zone, also where its clocks
-                never show the start of a window of more than an hour, or show it twice
+        Input:  every: a number of weeks, months, quarters or years, "2w", "1mo", "1q", "1y", or of
+                days, hours, minutes or seconds, "1d", "6h", "15m", "30s". Windows are counted from
+                1970-01-01, weeks from 1970-01-05, by the clock of the column's zone
+        Output: the column's type. Null where the window begins before the year 1; in a zone, also
+                where its clocks never show the start of a window of more than an hour, or show it
+                twice
         """
         Every.read(every)
         return self._expr._call("dt.truncate", every=every)
@@ -386,13 +443,16 @@ class CalendarNamespace(Hints, Generic[E]):
     def offset_by(self, by: str) -> E:
         """A date or time so much later: "3d", "-2h", "1w", "1mo", "-1q", "1y".
 
-        A day that the month does not have becomes its last day. Null outside of the years 1 to 9999.
+        A day that the month does not have becomes its last day. Null outside of the years 1 to
+        9999.
         """
         Every.read(by.removeprefix("-") if isinstance(by, str) else by, "dt.offset_by")
         return self._expr._call("dt.offset_by", by=by)
 
     def total_days(self) -> E:
-        """Whole days of a duration, rounded toward zero: `(dp.col("out") - dp.col("in")).dt.total_days()`."""
+        """Whole days of a duration, rounded toward zero:
+        `(dp.col("out") - dp.col("in")).dt.total_days()`.
+        """
         return self._total("d")
 
     def total_hours(self) -> E:
@@ -411,14 +471,18 @@ class CalendarNamespace(Hints, Generic[E]):
         return self._expr._call(f"dt.total_{TOTALS[unit]}", unit=unit)
 
     def convert_time_zone(self, time_zone: str) -> E:
-        """The same moment on the clock of another zone, "Europe/Berlin". A time without a zone is read as UTC."""
-        return self._expr._call("dt.convert_time_zone", zone=_zone(time_zone, "dt.convert_time_zone"))
+        """The same moment on the clock of another zone, "Europe/Berlin".
+        A time without a zone is read as UTC.
+        """
+        return self._expr._call(
+            "dt.convert_time_zone", zone=_zone(time_zone, "dt.convert_time_zone")
+        )
 
     def replace_time_zone(self, time_zone: str | None) -> E:
         """The time that the clock shows, as one of another zone, or with None of no zone.
 
-        Null where clocks of that zone never show the time, or show it twice, when they are put forward or back; and
-        within two days of the ends of the years 1 to 9999.
+        Null where clocks of that zone never show the time, or show it twice, when they are put
+        forward or back; and within two days of the ends of the years 1 to 9999.
         """
         call = "dt.replace_time_zone"
         return self._expr._call(call, zone=None if time_zone is None else _zone(time_zone, call))

@@ -1,6 +1,7 @@
 """Signs, rounding, powers, logarithms and exponentials: the domain of each result.
 
-Each of these functions does not decrease, or is even: so its bounds are its values at the ends of the argument's.
+Each of these functions does not decrease, or is even: so its bounds are its values at the ends of
+the argument's.
 """
 
 from __future__ import annotations
@@ -12,7 +13,14 @@ import narwhals as nw
 
 from dpframe.plan.columns import Bounds, ColumnDomain
 from dpframe.plan.operations.rules import NUMBERS, Applied, Operation, as_floats, finite, overflows
-from dpframe.plan.operations.taylor import LARGEST_POWER, LEAST_POWER, Floats, exponential, log1p, logarithm
+from dpframe.plan.operations.taylor import (
+    LARGEST_POWER,
+    LEAST_POWER,
+    Floats,
+    exponential,
+    log1p,
+    logarithm,
+)
 from dpframe.plan.types import Kind
 
 _WHOLE = 2.0**52  # from here on, floats are whole numbers
@@ -20,7 +28,8 @@ _WIDE = (nw.UInt64, nw.Int128, nw.UInt128)
 
 
 def power_of(value: float, exponent: int) -> int | float:
-    """A power by products in a fixed order: the square of that of half the exponent, and once more the number if odd.
+    """A power by products in a fixed order: the square of that of half the exponent,
+    and once more the number if odd.
 
     >>> power_of(3, 5), power_of(0.5, 2)
     (243, 0.25)
@@ -32,7 +41,8 @@ def power_of(value: float, exponent: int) -> int | float:
 
 
 def rounded(value: float, decimals: int) -> float:
-    """A float times 10^decimals, rounded to a whole number, a half to the even one, and divided again.
+    """A float times 10^decimals, rounded to a whole number, a half to
+    the even one, and divided again.
 
     >>> rounded(2.5, 0), rounded(3.14159, 2)
     (2.0, 3.14)
@@ -42,9 +52,14 @@ def rounded(value: float, decimals: int) -> float:
 
 
 def outward(ends: Bounds) -> Bounds:
-    """Both ends moved to the next float outside. An end at 0 stays: it is exact, and no sign of a value is wrong."""
+    """Both ends moved to the next float outside.
+    An end at 0 stays: it is exact, and no sign of a value is wrong.
+    """
     low, high = ends
-    return Bounds(math.nextafter(low, -math.inf) if low else low, math.nextafter(high, math.inf) if high else high)
+    return Bounds(
+        math.nextafter(low, -math.inf) if low else low,
+        math.nextafter(high, math.inf) if high else high,
+    )
 
 
 def _power(asked: Applied) -> ColumnDomain:
@@ -71,7 +86,9 @@ def _sign(asked: Applied) -> ColumnDomain:
 
 
 def _round(asked: Applied) -> ColumnDomain:
-    """Whole numbers stay as they are. The quotient of a rounded product is rounded, so bounds are widened by one."""
+    """Whole numbers stay as they are.
+    The quotient of a rounded product is rounded, so bounds are widened by one.
+    """
     asked.need(*NUMBERS)
     if asked.on.kind == Kind.INTEGER:
         return ColumnDomain(asked.dtype, asked.nullable, asked.bounds)
@@ -83,7 +100,9 @@ def _round(asked: Applied) -> ColumnDomain:
 
 
 def _logarithm(asked: Applied) -> ColumnDomain:
-    """A computed logarithm is within 1.5 units of the last place of the true one, so two floats outside are bounds."""
+    """A computed logarithm is within 1.5 units of the last place of the true one, so
+    two floats outside are bounds.
+    """
     asked.need(*NUMBERS)
     bounds, base = as_floats(asked.bounds), asked.options.get("base")
     least = 0.0 if base is not None else -1.0

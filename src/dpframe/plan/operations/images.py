@@ -1,7 +1,8 @@
 """The values that each row operation can give: see `dpframe.plan.columns.Possible`.
 
-Bounds of a result are held beside it, so only what they do not say is here. An operation without a rule may give any
-value of its type. Each rule may be too wide, and never too narrow: a value that it refuses is the result of no row.
+Bounds of a result are held beside it, so only what they do not say is here. An operation without a
+rule may give any value of its type. Each rule may be too wide, and never too narrow: a value that
+it refuses is the result of no row.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ _SINGLE = 2**24  # the same of floats of 32 bits
 
 
 def imaged(operation: str, asked: Applied, result: ColumnDomain) -> ColumnDomain:
-    """The domain of an operation's result, with the values that it can have, and what clipped its arguments.
+    """The domain of an operation's result, with the values that it can have,
+    and what clipped its arguments.
 
     Input:  result: the domain that its rule gives
     """
@@ -80,7 +82,9 @@ def _whole(decimals: int = 0) -> Possible:
 
 
 def _held(domain: ColumnDomain, result: ColumnDomain) -> Possible | None:
-    """Possible values once they are of the type of a result: a whole number as a float, or a value as it is."""
+    """Possible values once they are of the type of a result:
+    a whole number as a float, or a value as it is.
+    """
     possible = domain.possible
     if kind(result.dtype) != Kind.FLOAT or kind(domain.dtype) not in (Kind.INTEGER, Kind.BOOLEAN):
         return possible
@@ -90,7 +94,9 @@ def _held(domain: ColumnDomain, result: ColumnDomain) -> Possible | None:
     if possible.values is not None and all(abs(value) < most for value in possible.values):
         return Possible.listed(map(float, possible.values))
     holds = possible.holds
-    return Possible(lambda key: _is_whole(key) and (abs(key) >= most or holds(int(key))), possible.give)
+    return Possible(
+        lambda key: _is_whole(key) and (abs(key) >= most or holds(int(key))), possible.give
+    )
 
 
 def _constant(domain: ColumnDomain) -> int | None:
@@ -101,7 +107,9 @@ def _constant(domain: ColumnDomain) -> int | None:
 
 
 def _one_constant(args: Sequence[ColumnDomain]) -> tuple[ColumnDomain, int] | None:
-    """Of two arguments the one that varies, and the other, a whole number. Input: arguments of which order is free."""
+    """Of two arguments the one that varies, and the other, a whole number.
+    Input: arguments of which order is free.
+    """
     for varies, other in (args, args[::-1]):
         if (by := _constant(other)) is not None:
             return varies, by
@@ -121,7 +129,11 @@ def _add(asked: Applied, result: ColumnDomain) -> Possible | None:
 
 def _subtract(asked: Applied, result: ColumnDomain) -> Possible | None:
     if kind(result.dtype) in TIMES:
-        return later(asked.on, asked.args[1], -1) if kind(asked.dtype) == kind(result.dtype) != Kind.DURATION else None
+        return (
+            later(asked.on, asked.args[1], -1)
+            if kind(asked.dtype) == kind(result.dtype) != Kind.DURATION
+            else None
+        )
     by = _constant(asked.args[1]) if kind(result.dtype) == Kind.INTEGER else None
     possible = asked.on.possible
     return None if by is None or possible is None else _raised(possible, -by)
@@ -139,7 +151,10 @@ def _multiply(asked: Applied, result: ColumnDomain) -> Possible | None:
     if by == 0:
         return Possible.listed([0])
     holds = (varies.possible or _whole()).holds
-    return Possible(lambda key: key % by == 0 and holds(key // by), f"multiples of {abs(by)}, such as {3 * abs(by)}")
+    return Possible(
+        lambda key: key % by == 0 and holds(key // by),
+        f"multiples of {abs(by)}, such as {3 * abs(by)}",
+    )
 
 
 def _negative(asked: Applied, result: ColumnDomain) -> Possible | None:
@@ -178,7 +193,11 @@ def _power(asked: Applied, result: ColumnDomain) -> Possible | None:
 
 
 def _rounded(asked: Applied, result: ColumnDomain) -> Possible | None:
-    return asked.on.possible if kind(result.dtype) == Kind.INTEGER else _whole(asked.options.get("decimals", 0))
+    return (
+        asked.on.possible
+        if kind(result.dtype) == Kind.INTEGER
+        else _whole(asked.options.get("decimals", 0))
+    )
 
 
 def _sign(asked: Applied, result: ColumnDomain) -> Possible:
@@ -201,7 +220,9 @@ def _filled(asked: Applied, result: ColumnDomain) -> Possible | None:
 
 def _typed(values: Sequence[Any], dtype: DType) -> Possible:
     """Values as a column of a type holds them."""
-    return Possible.listed(float(x) if kind(dtype) == Kind.FLOAT else as_held(x, dtype) for x in values)
+    return Possible.listed(
+        float(x) if kind(dtype) == Kind.FLOAT else as_held(x, dtype) for x in values
+    )
 
 
 def _clipped(asked: Applied, result: ColumnDomain) -> Possible | None:
@@ -210,7 +231,10 @@ def _clipped(asked: Applied, result: ColumnDomain) -> Possible | None:
         return None
     if kind(result.dtype) == Kind.INTEGER:
         first, last = integer_range(result.dtype)
-        up, down = (end if end is None else to(end) for to, end in zip((math.ceil, math.floor), ends, strict=True))
+        up, down = (
+            end if end is None else to(end)
+            for to, end in zip((math.ceil, math.floor), ends, strict=True)
+        )
         ends = [end if end is None else min(max(end, first), last) for end in (up, down)]
     return possible.either(_typed([end for end in ends if end is not None], result.dtype))
 
@@ -231,7 +255,10 @@ def _cast(asked: Applied, result: ColumnDomain) -> Possible | None:
     if want == Kind.DATETIME and have == Kind.DATE:
         own = value.possible
         return Possible(
-            lambda key: shown_in_utc(key).time() == dt.time() and (own is None or own.holds(shown_in_utc(key).date())),
+            lambda key: (
+                shown_in_utc(key).time() == dt.time()
+                and (own is None or own.holds(shown_in_utc(key).date()))
+            ),
             "midnights" if own is None else own.give,
             None,
             not is_local(result.dtype),
@@ -265,7 +292,10 @@ _IMAGES: Mapping[str, Image] = {
     "str.to_datetime": named,
     "concat_str": joined,
     "dt.year": years,
-    **{f"dt.{part}": _within for part in ("month", "day", "quarter", "week", "weekday", "ordinal_day")},
+    **{
+        f"dt.{part}": _within
+        for part in ("month", "day", "quarter", "week", "weekday", "ordinal_day")
+    },
     **{f"dt.{part}": _within for part in ("hour", "minute", "second")},
     "dt.date": day,
     "dt.truncate": truncated,

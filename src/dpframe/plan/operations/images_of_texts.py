@@ -40,7 +40,9 @@ def as_text(value: ColumnDomain) -> Possible | None:
             named = read(key)
         except ValueError:
             return False  # no day of the calendar
-        return (ends is None or ends.lower <= named <= ends.upper) and (possible is None or possible.holds(named))
+        return (ends is None or ends.lower <= named <= ends.upper) and (
+            possible is None or possible.holds(named)
+        )
 
     return Possible(holds, give, form=_form(value))
 
@@ -111,7 +113,8 @@ def padded(asked: Applied, result: ColumnDomain) -> Possible:
     least = asked["length"]
     return Possible(
         lambda key: len(key) >= least,
-        f"texts of at least {least} characters, as in keys=[str(key).zfill({least}) for key in keys]",
+        f"texts of at least {least} characters, as in keys=[str(key).zfill({least}) for key in "
+        "keys]",
     )
 
 
@@ -134,7 +137,11 @@ def _form(arg: ColumnDomain) -> str:
             return arg.possible.form
         few = values is not None and len(values) <= _ALTERNATIVES
         return f"(?:{'|'.join(re.escape(text) for text in sorted(values or ()))})" if few else ".*"
-    if kind(arg.dtype) == Kind.INTEGER and bounds is not None and bounds.upper - bounds.lower < _ALTERNATIVES:
+    if (
+        kind(arg.dtype) == Kind.INTEGER
+        and bounds is not None
+        and bounds.upper - bounds.lower < _ALTERNATIVES
+    ):
         inside = range(math.floor(bounds.lower), math.ceil(bounds.upper) + 1)
         return f"(?:{'|'.join(map(str, inside))})"
     forms = {Kind.INTEGER: _INTEGER_TEXT, Kind.DATE: _DATE_TEXT, Kind.BOOLEAN: "true|false"}
@@ -145,7 +152,10 @@ def _part(arg: ColumnDomain) -> str:
     values = arg.values
     if values is not None and len(values) == 1:
         return repr(next(iter(values)))
-    parts = {Kind.INTEGER: "a whole number without zeros before it", Kind.DATE: "a day such as 2026-01-31"}
+    parts = {
+        Kind.INTEGER: "a whole number without zeros before it",
+        Kind.DATE: "a day such as 2026-01-31",
+    }
     return parts.get(kind(arg.dtype), "a text")
 
 

@@ -32,7 +32,9 @@ def _wall(key: Any, zone: str | None) -> dt.datetime:
     """A date or time as the clock of its column's zone shows it, without a zone."""
     shown = shown_in_utc(key)
     return (
-        shown if zone in (None, "UTC") else shown.replace(tzinfo=dt.UTC).astimezone(_zoned(zone)).replace(tzinfo=None)
+        shown
+        if zone in (None, "UTC")
+        else shown.replace(tzinfo=dt.UTC).astimezone(_zoned(zone)).replace(tzinfo=None)
     )
 
 
@@ -62,9 +64,14 @@ def truncated(asked: Applied, result: ColumnDomain) -> Possible:
     def holds(key: Any) -> bool:
         if _starts(every, _wall(key, zone)):
             return True
-        if not is_local(result.dtype) or every.window is not Window.CLOCK or dt.timedelta(hours=1) % length:
+        if (
+            not is_local(result.dtype)
+            or every.window is not Window.CLOCK
+            or dt.timedelta(hours=1) % length
+        ):
             return False
-        # The clock may change within such a window, whose start is then counted on the clock after the change.
+        # The clock may change within such a window, whose start is then counted on the clock after
+        # the change.
         after = shown_in_utc(key) + length
         return not (shown_in_utc(key) + (_wall(after, zone) - after) - _EPOCH) % length
 
@@ -114,17 +121,30 @@ def edge_of_month(*, last: bool) -> Image:
 def later(time: ColumnDomain, duration: ColumnDomain, sign: int) -> Possible | None:
     """A time that is moved by a constant, in whole ticks of its type."""
     values = duration.values
-    if time.possible is None or values is None or len(values) != 1 or kind(time.dtype) == Kind.DURATION:
+    if (
+        time.possible is None
+        or values is None
+        or len(values) != 1
+        or kind(time.dtype) == Kind.DURATION
+    ):
         return None
     by = sign * next(iter(values))
     per_second = ticks_of_a_second(time.dtype)
-    tick = dt.timedelta(seconds=1) / per_second if per_second and per_second <= 10**6 else dt.timedelta(microseconds=1)
+    tick = (
+        dt.timedelta(seconds=1) / per_second
+        if per_second and per_second <= 10**6
+        else dt.timedelta(microseconds=1)
+    )
     return None if by % (tick if per_second else _DAY) else _shifted(time.possible, by, time.dtype)
 
 
 def _shifted(possible: Possible, by: dt.timedelta, dtype: DType) -> Possible:
     days = possible.midnights and not by % _DAY and not is_local(dtype)
-    words = f"what is {by} after {possible.give}" if by > dt.timedelta(0) else f"what is {-by} before {possible.give}"
+    words = (
+        f"what is {by} after {possible.give}"
+        if by > dt.timedelta(0)
+        else f"what is {-by} before {possible.give}"
+    )
     return Possible(lambda key: _moved(possible, key, -by), words, None, days)
 
 
@@ -169,9 +189,13 @@ def day(asked: Applied, result: ColumnDomain) -> Possible | None:
         return possible
     if not possible.midnights:
         return None
-    give = re.sub(r"datetime\.datetime\((\d+, \d+, \d+).*?\)(?!\))", r"datetime.date(\1)", possible.give)
+    give = re.sub(
+        r"datetime\.datetime\((\d+, \d+, \d+).*?\)(?!\))", r"datetime.date(\1)", possible.give
+    )
     return possible.seen(
-        lambda key: dt.datetime(key.year, key.month, key.day, tzinfo=_zoned(zone)), give, midnights=True
+        lambda key: dt.datetime(key.year, key.month, key.day, tzinfo=_zoned(zone)),
+        give,
+        midnights=True,
     )
 
 
@@ -185,8 +209,13 @@ def rezoned(asked: Applied, result: ColumnDomain) -> Possible | None:
     if possible is None or _fine(asked.dtype) > _fine(result.dtype):
         return None
     target = None if source is None else dt.UTC
-    alike = _zone(result.dtype) in (source, None if source == "UTC" else "UTC" if source is None else source)
-    return possible.seen(lambda key: shown_in_utc(key).replace(tzinfo=target), midnights=possible.midnights and alike)
+    alike = _zone(result.dtype) in (
+        source,
+        None if source == "UTC" else "UTC" if source is None else source,
+    )
+    return possible.seen(
+        lambda key: shown_in_utc(key).replace(tzinfo=target), midnights=possible.midnights and alike
+    )
 
 
 def relabelled(asked: Applied, result: ColumnDomain) -> Possible | None:
@@ -197,14 +226,20 @@ def relabelled(asked: Applied, result: ColumnDomain) -> Possible | None:
 
     def holds(key: Any) -> bool:
         shown = _wall(key, target)
-        return any(possible.holds(shown.replace(tzinfo=_zoned(source), fold=fold)) for fold in (0, 1))
+        return any(
+            possible.holds(shown.replace(tzinfo=_zoned(source), fold=fold)) for fold in (0, 1)
+        )
 
     return Possible(holds, possible.give, None, possible.midnights)
 
 
 def named(asked: Applied, result: ColumnDomain) -> Possible | None:
     """Times as fine as their form."""
-    absent = [part for part in ("hour", "minute", "second") if f"%{part[0].upper()}" not in asked["format"]]
+    absent = [
+        part
+        for part in ("hour", "minute", "second")
+        if f"%{part[0].upper()}" not in asked["format"]
+    ]
     return Possible(
         lambda key: not key.microsecond and not any(getattr(key, part) for part in absent),
         f"times whose {', '.join((*absent, 'fraction of a second'))} {'are' if absent else 'is'} 0",

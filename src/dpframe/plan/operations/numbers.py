@@ -70,9 +70,14 @@ def _by_constant(bounds_of: Callable[[Bounds, int], Bounds]) -> Rule:
         asked.need("integer")
         by = asked["by"]
         if not is_integer(by, 1, 2**62 - 1):
-            raise WrongType(f"{asked.call}: the divisor must be a whole number of at least 1, as in dp.col('x') // 10.")
+            raise WrongType(
+                f"{asked.call}: the divisor must be a whole number of at least 1, as in "
+                "dp.col('x') // 10."
+            )
         wide = is_wide(asked.dtype)
-        return ColumnDomain(nw.Int64(), asked.nullable or wide, asked.bounds and bounds_of(asked.bounds, by))
+        return ColumnDomain(
+            nw.Int64(), asked.nullable or wide, asked.bounds and bounds_of(asked.bounds, by)
+        )
 
     return rule
 
@@ -84,7 +89,10 @@ def _whole_by(asked: Applied) -> bool:
     """Whether a division of two columns of whole numbers may have no result. Errors: WrongType."""
     for a in asked.args:
         if a.kind.real:
-            raise WrongType(f"{asked.call}: needs whole numbers. Of others, type (dp.col('x') / dp.col('y')).floor().")
+            raise WrongType(
+                f"{asked.call}: needs whole numbers. Of others, type (dp.col('x') / "
+                "dp.col('y')).floor()."
+            )
         need(asked.call, a, "integer")
     known = [a.bounds is not None and a.bounds.magnitude < DIVISIBLE for a in asked.args]
     by = asked.args[1].bounds
@@ -92,7 +100,9 @@ def _whole_by(asked: Applied) -> bool:
 
 
 def _floor_divide_by(asked: Applied) -> ColumnDomain:
-    """A quotient by 1 or more is no larger than what is divided; by bounds without 0 it is one between the corners."""
+    """A quotient by 1 or more is no larger than what is divided;
+    by bounds without 0 it is one between the corners.
+    """
     missing = _whole_by(asked)
     top, by = (a.bounds for a in asked.args)
     if top is None:
@@ -112,7 +122,9 @@ def _modulo_by(asked: Applied) -> ColumnDomain:
 
 
 def _negative(asked: Applied) -> ColumnDomain:
-    zero = ColumnDomain(nw.Int64() if asked.on.kind == Kind.INTEGER else nw.Float64(), False, Bounds(0, 0))
+    zero = ColumnDomain(
+        nw.Int64() if asked.on.kind == Kind.INTEGER else nw.Float64(), False, Bounds(0, 0)
+    )
     return _arithmetic(lambda x, y: x - y)(replace(asked, args=[zero, asked.on]))
 
 
@@ -130,7 +142,9 @@ def _monotone(function: Callable[[Any], float]) -> Rule:
         asked.need(*NUMBERS)
         bounds = as_floats(asked.bounds)
         return ColumnDomain(
-            nw.Float64(), asked.nullable, bounds and Bounds(function(bounds.lower), function(bounds.upper))
+            nw.Float64(),
+            asked.nullable,
+            bounds and Bounds(function(bounds.lower), function(bounds.upper)),
         )
 
     return rule
@@ -141,7 +155,9 @@ def _root(asked: Applied) -> ColumnDomain:
     bounds = as_floats(asked.bounds)
     if bounds is None or bounds.lower < 0:
         return ColumnDomain(nw.Float64(), True)
-    return ColumnDomain(nw.Float64(), asked.nullable, Bounds(math.sqrt(bounds.lower), math.sqrt(bounds.upper)))
+    return ColumnDomain(
+        nw.Float64(), asked.nullable, Bounds(math.sqrt(bounds.lower), math.sqrt(bounds.upper))
+    )
 
 
 OF_NUMBERS: Mapping[str, Operation] = {
@@ -149,7 +165,9 @@ OF_NUMBERS: Mapping[str, Operation] = {
     "subtract": Operation("({0} - {1})", _subtract),
     "multiply": Operation("({0} * {1})", _arithmetic(lambda x, y: x * y)),
     "divide": Operation("({0} / {1})", _divide),
-    "floor_divide": Operation("({0} // {by})", _by_constant(lambda b, by: Bounds(b.lower // by, b.upper // by))),
+    "floor_divide": Operation(
+        "({0} // {by})", _by_constant(lambda b, by: Bounds(b.lower // by, b.upper // by))
+    ),
     "modulo": Operation("({0} % {by})", _by_constant(lambda b, by: Bounds(0, by - 1))),
     "floor_divide_by": Operation("({0} // {1})", _floor_divide_by, depth=16, size=40),
     "modulo_by": Operation("({0} % {1})", _modulo_by, depth=16, size=40),

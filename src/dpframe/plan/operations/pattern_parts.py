@@ -1,4 +1,6 @@
-"""The parts of a regular expression, what is known of their matches, and how an engine reads them."""
+"""The parts of a regular expression, what is known of their
+matches, and how an engine reads them.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,10 @@ def chars(spans: Sequence[Span], *, opposite: bool = False) -> Chars:
         else:
             joined.append((low, high))
     if opposite:
-        starts, ends = [0, *(high + 1 for _, high in joined)], [*(low - 1 for low, _ in joined), _LAST]
+        starts, ends = (
+            [0, *(high + 1 for _, high in joined)],
+            [*(low - 1 for low, _ in joined), _LAST],
+        )
         joined = [(low, high) for low, high in zip(starts, ends, strict=True) if low <= high]
     return Chars(tuple(joined))
 
@@ -151,7 +156,8 @@ def _places(tree: Part, beside: dict[int, list[_Place]]) -> _Places | None:
 
 def _join(one: _Places, other: _Places, beside: dict[int, list[_Place]]) -> None:
     for number, _ in one.last:
-        beside[number] += other.first  # twice the same place is a choice too: to repeat a part, or what it stands in
+        # twice the same place is a choice too: to repeat a part, or what it stands in
+        beside[number] += other.first
 
 
 def _behind(beside: dict[int, list[_Place]], one: _Places, other: _Places) -> _Places:
@@ -194,7 +200,13 @@ def part_of_group(tree: Part, number: int) -> Part:
         part = pending.pop()
         if isinstance(part, Group) and part.number == number:
             return part.part
-        pending += part.parts if isinstance(part, (Chain, OneOf)) else [part.part] if hasattr(part, "part") else []
+        pending += (
+            part.parts
+            if isinstance(part, (Chain, OneOf))
+            else [part.part]
+            if hasattr(part, "part")
+            else []
+        )
     return tree
 
 
@@ -206,7 +218,10 @@ def written(tree: Part, word: str) -> str:
         case Mark():
             return word if tree is Mark.WORD else tree.value
         case Chain(parts):
-            return "".join(f"(?:{written(p, word)})" if isinstance(p, OneOf) else written(p, word) for p in parts)
+            return "".join(
+                f"(?:{written(p, word)})" if isinstance(p, OneOf) else written(p, word)
+                for p in parts
+            )
         case OneOf(parts):
             return "|".join(written(part, word) for part in parts)
         case Group(part):
@@ -222,7 +237,9 @@ def _set(one: Chars) -> str:
         spans, opposite = chars(spans, opposite=True).spans, "^"
     if not spans:
         return "(?:[a]|[^a])"
-    listed = "".join(_sign(low) if low == high else f"{_sign(low)}-{_sign(high)}" for low, high in spans)
+    listed = "".join(
+        _sign(low) if low == high else f"{_sign(low)}-{_sign(high)}" for low, high in spans
+    )
     return f"[{opposite}{listed}]"
 
 

@@ -1,9 +1,10 @@
 r"""Regular expressions: the part of them that means the same on every engine.
 
-Characters, `.`, sets such as `[a-z]` and `[^0-9]`, `\d`, `\w` and `\s`, alternatives, groups, `?`, `*`, `+` and counted
-repetition, `^` and `$` at the ends of the text, `\b`, and `(?i)` before all. `\d`, `\w`, `\b` and `(?i)` are about the
-letters and digits of ASCII, `\s` about the white space of Unicode. A pattern is read into a tree, and each engine gets
-one in which every set lists its characters, so that it never decides itself which letters are meant.
+Characters, `.`, sets such as `[a-z]` and `[^0-9]`, `\d`, `\w` and `\s`, alternatives, groups, `?`,
+`*`, `+` and counted repetition, `^` and `$` at the ends of the text, `\b`, and `(?i)` before all.
+`\d`, `\w`, `\b` and `(?i)` are about the letters and digits of ASCII, `\s` about the white space of
+Unicode. A pattern is read into a tree, and each engine gets one in which every set lists its
+characters, so that it never decides itself which letters are meant.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ from dpframe.plan.operations.pattern_parts import (
 )
 from dpframe.plan.scalars import check_text
 
-_TIMES, _LARGEST, _NESTED = 100, 1_000, 20  # repetitions of a part; characters in all when written out; groups
+# repetitions of a part; characters in all when written out; groups
+_TIMES, _LARGEST, _NESTED = 100, 1_000, 20
 
 
 class Pattern(str):
@@ -51,7 +53,9 @@ class Pattern(str):
 
     @classmethod
     def read(cls, typed: str, call: str) -> Pattern:
-        """Errors: UnsupportedOperation for what is not in this part; InvalidArgument for a text that is no pattern."""
+        """Errors: UnsupportedOperation for what is not in this part;
+        InvalidArgument for a text that is no pattern.
+        """
         check_text(typed, call)
         problem = ""
         try:
@@ -79,11 +83,13 @@ class Pattern(str):
 
     @property
     def certain(self) -> bool:
-        """Whether each character says which part it belongs to, and each part takes as many as it can.
+        """Whether each character says which part it belongs to, and
+        each part takes as many as it can.
 
-        Then one match at a place goes as far as another or further along one way through the pattern. The match that is
-        tried first is the longest one, and its groups hold the same: all engines find it. See A. Brüggemann-Klein,
-        D. Wood, "One-Unambiguous Regular Languages" (1998); `True` may be missing, and is never wrong.
+        Then one match at a place goes as far as another or further along one way through the
+        pattern. The match that is tried first is the longest one, and its groups hold the same: all
+        engines find it. See A. Brüggemann-Klein, D. Wood, "One-Unambiguous Regular Languages"
+        (1998); `True` may be missing, and is never wrong.
 
         >>> Pattern("id ([0-9]+)").certain, Pattern("a|ab").certain, Pattern("a+?").certain
         (True, False, False)
@@ -95,17 +101,21 @@ class Pattern(str):
         return written(part_of_group(self.tree, group), "")
 
     def check_group(self, number: int, call: str) -> None:
-        """Refuse a group that is not in every match, or there more than once: engines differ in what it holds then."""
+        """Refuse a group that is not in every match, or there more than once:
+        engines differ in what it holds then.
+        """
         sure = sure_groups(self.tree)
         if number and number not in sure:
             raise InvalidArgument(
-                f"{call}: {str(self)!r} has no group {number} that is in every match once. Put brackets around what is "
-                f"wanted, not within ?, *, | or {{}}, as in {call}('id ([0-9]+)'), or ask for the whole match with "
-                "group_index=0."
+                f"{call}: {str(self)!r} has no group {number} that is in every match once. Put "
+                f"brackets around what is wanted, not within ?, *, | or {{}}, as in {call}('id "
+                "([0-9]+)'), or ask for the whole match with group_index=0."
             )
 
     def written(self, word: str) -> str:
-        r"""The pattern as an engine reads it, in which every set lists its characters. Input: word: its sign for \b."""
+        r"""The pattern as an engine reads it, in which every set lists its characters.
+        Input: word: its sign for \b.
+        """
         return written(self.tree, word)
 
 
@@ -121,7 +131,9 @@ class Task(StrEnum):
 
 @dataclass(frozen=True)
 class Search:
-    """A task for an engine. Input: group: to extract, 0 for the match; value: what comes in place of a match."""
+    """A task for an engine.
+    Input: group: to extract, 0 for the match; value: what comes in place of a match.
+    """
 
     task: Task
     pattern: Pattern
@@ -149,7 +161,15 @@ class _OutsideError(Exception):
 _SIGNS = frozenset(r"\.^$*+?{}[]()|")
 _DIGIT: Sequence[Span] = ((48, 57),)
 _WHITE: Sequence[Span] = (
-    *((9, 13), (32, 32), (0x85, 0x85), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029)),
+    *(
+        (9, 13),
+        (32, 32),
+        (0x85, 0x85),
+        (0xA0, 0xA0),
+        (0x1680, 0x1680),
+        (0x2000, 0x200A),
+        (0x2028, 0x2029),
+    ),
     *((0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000)),
 )
 WHITE_SPACE = "".join(chr(code) for low, high in _WHITE for code in range(low, high + 1))
@@ -175,7 +195,9 @@ class _Reader:
         if self.rest:
             self.refuse("a bracket ) without its (. Type \\) for the sign.")
         if size_of(tree) > _LARGEST:
-            self.refuse(f"written out, it has more than {_LARGEST:,} characters. Take fewer repetitions.")
+            self.refuse(
+                f"written out, it has more than {_LARGEST:,} characters. Take fewer repetitions."
+            )
         return tree
 
     def refuse(self, why: str) -> NoReturn:
@@ -212,7 +234,10 @@ class _Reader:
         counted = _COUNTED.match(self.rest)
         if counted is not None:
             self.rest = self.rest[counted.end() :]
-            least, most = int(counted[1]), int(counted[3] or counted[1]) if counted[3] or not counted[2] else None
+            least, most = (
+                int(counted[1]),
+                int(counted[3] or counted[1]) if counted[3] or not counted[2] else None,
+            )
         elif sign := self.take("?", "*", "+"):
             least, most = int(sign == "+"), 1 if sign == "?" else None
         else:
@@ -220,7 +245,9 @@ class _Reader:
         if not least_of(part):
             self.refuse("what may be empty is not repeated. Leave out the outer repetition.")
         if max(least, most or 0) > _TIMES or (most is not None and least > most):
-            self.refuse(f"a repetition is counted from a smaller number to a larger one, up to {_TIMES}.")
+            self.refuse(
+                f"a repetition is counted from a smaller number to a larger one, up to {_TIMES}."
+            )
         lazy = bool(self.take("?"))
         if self.rest[:1] in ("?", "*", "+", "{") and self.rest:
             self.refuse("a repetition of a repetition. Put the first one into (?:...).")
@@ -241,7 +268,9 @@ class _Reader:
                     return Mark.WORD
                 return self.folded(self.escaped())
             case "*" | "+" | "?" | "{" | "}" | "]":
-                self.refuse(f"{sign} with nothing to repeat, or a sign: type \\{sign} for the sign.")
+                self.refuse(
+                    f"{sign} with nothing to repeat, or a sign: type \\{sign} for the sign."
+                )
         return self.folded([(ord(sign), ord(sign))])
 
     def group(self) -> Part:
@@ -274,18 +303,28 @@ class _Reader:
     def span(self) -> Sequence[Span]:
         """A character of a set, a set within it, or all characters from one to another."""
         low = self.in_set()
-        if len(low) > 1 or low[0][0] < low[0][1] or not self.rest.startswith("-") or self.rest.startswith("-]"):
+        if (
+            len(low) > 1
+            or low[0][0] < low[0][1]
+            or not self.rest.startswith("-")
+            or self.rest.startswith("-]")
+        ):
             return low
         self.next()
         high = self.in_set()
         if len(high) > 1 or high[0][0] < high[0][1] or high[0][0] < low[0][0]:
-            self.refuse("a span in a set goes from one character to a later one, as in [a-z]. Type \\- for the sign.")
+            self.refuse(
+                "a span in a set goes from one character to a later one, as in [a-z]. Type \\- "
+                "for the sign."
+            )
         return [(low[0][0], high[0][0])]
 
     def in_set(self) -> Sequence[Span]:
         sign = self.next()
         if sign in "[]" or (sign in "&-~" and self.rest.startswith(sign)):
-            self.refuse(f"{sign} in a set: type \\{sign} for the sign. Sets are not within each other.")
+            self.refuse(
+                f"{sign} in a set: type \\{sign} for the sign. Sets are not within each other."
+            )
         return self.escaped() if sign == "\\" else [(ord(sign), ord(sign))]
 
     def escaped(self) -> Sequence[Span]:
@@ -296,16 +335,26 @@ class _Reader:
             return [(ord(sign), ord(sign))]
         if sign not in _CONTROL:
             self.refuse(
-                f"of what begins with \\ there are \\d \\w \\s \\D \\W \\S \\b \\t \\n \\r and signs, not \\{sign}."
+                "of what begins with \\ there are \\d \\w \\s \\D \\W \\S \\b \\t \\n \\r and "
+                f"signs, not \\{sign}."
             )
         return [(ord(_CONTROL[sign]), ord(_CONTROL[sign]))]
 
     def folded(self, spans: Sequence[Span]) -> Chars:
-        """With `(?i)`, both cases of each letter of ASCII. Another letter is refused: engines fold it differently."""
+        """With `(?i)`, both cases of each letter of ASCII.
+        Another letter is refused: engines fold it differently.
+        """
         if not self.folds:
             return chars(spans)
-        if any(x.upper() != x or x.lower() != x for low, high in spans if low == high > 127 for x in [chr(low)]):
-            self.refuse("(?i) is about the letters of ASCII. Type both cases of another one, as in [Éé].")
+        if any(
+            x.upper() != x or x.lower() != x
+            for low, high in spans
+            if low == high > 127
+            for x in [chr(low)]
+        ):
+            self.refuse(
+                "(?i) is about the letters of ASCII. Type both cases of another one, as in [Éé]."
+            )
         both = list(spans)
         for low, high in spans:
             for first, last, by in ((65, 90, 32), (97, 122, -32)):

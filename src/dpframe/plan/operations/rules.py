@@ -1,4 +1,6 @@
-"""The common parts of the rules of all row operations: an operation, its refusals, and bounds of floats."""
+"""The common parts of the rules of all row operations:
+an operation, its refusals, and bounds of floats.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,15 @@ from dpframe.plan.types import Kind, cast_first, cast_to, show
 Options = Mapping[str, Any]
 
 NUMBERS = ("integer", "float", "decimal")
-_SAFE = 2.0**62  # integers below this in absolute value stay inside int64, even where bounds are rounded floats
+# integers below this in absolute value stay inside int64, even where bounds are rounded floats
+_SAFE = 2.0**62
 
 
 @dataclass(frozen=True)
 class Applied:
-    """An operation on its arguments: the call that a refusal names, the domains of the arguments, and the options."""
+    """An operation on its arguments: the call that a refusal names, the domains of
+    the arguments, and the options.
+    """
 
     call: str
     args: Sequence[ColumnDomain]
@@ -68,7 +73,9 @@ Image = Callable[[Applied, ColumnDomain], Possible | None]
 
 @dataclass(frozen=True)
 class Operation:
-    """A written operation, and the rule that gives the domain of its result or refuses its arguments."""
+    """A written operation, and the rule that gives the domain of its
+    result or refuses its arguments.
+    """
 
     text: str  # a format string over the arguments' texts ({0}, {1}, {all}, {last}) and the options
     rule: Rule
@@ -77,8 +84,14 @@ class Operation:
     size: int = 1  # all of these operations
 
     def written(self, args: Sequence[str], options: Options) -> str:
-        """The operation as the user would type it. Input: the texts of its arguments, its options."""
-        more = "".join(self.more.format(*args[i : i + 2]) for i in range(2, len(args) - 1, 2)) if self.more else ""
+        """The operation as the user would type it.
+        Input: the texts of its arguments, its options.
+        """
+        more = (
+            "".join(self.more.format(*args[i : i + 2]) for i in range(2, len(args) - 1, 2))
+            if self.more
+            else ""
+        )
         return self.text.format(*args, all=", ".join(args), last=args[-1], more=more, **options)
 
 
@@ -87,11 +100,15 @@ def need(call: str, domain: ColumnDomain, *kinds: str) -> None:
     if domain.kind not in kinds:
         number = cast_first(domain.dtype) if Kind.FLOAT in kinds else ""
         typed = number or cast_to(domain.dtype, *kinds)
-        raise WrongType(f"{call}: needs {' or '.join(kinds)}, not a column of type {show(domain.dtype)}.{typed}")
+        raise WrongType(
+            f"{call}: needs {' or '.join(kinds)}, not a column of type {show(domain.dtype)}.{typed}"
+        )
 
 
 def overflows(bounds: Bounds | None) -> bool:
-    """Whether an integer result with these bounds could leave int64 (and then has to be checked row by row)."""
+    """Whether an integer result with these bounds could leave int64 (and then
+    has to be checked row by row).
+    """
     return bounds is None or not bounds.magnitude < _SAFE
 
 
@@ -101,12 +118,18 @@ def finite(lower: float, upper: float) -> Bounds | None:
 
 
 def as_floats(bounds: Bounds | None) -> Bounds | None:
-    """Bounds of a value that was converted to float. The conversion rounds values, so the bounds are rounded too."""
+    """Bounds of a value that was converted to float.
+    The conversion rounds values, so the bounds are rounded too.
+    """
     return bounds and Bounds(float(bounds.lower), float(bounds.upper))
 
 
-def corner_bounds(op: Callable[[Any, Any], Any], a: Bounds | None, b: Bounds | None) -> Bounds | None:
-    """Bounds of +, -, · and /. The extremes are at the corners; rounding is monotone, so they stay the extremes."""
+def corner_bounds(
+    op: Callable[[Any, Any], Any], a: Bounds | None, b: Bounds | None
+) -> Bounds | None:
+    """Bounds of +, -, · and /.
+    The extremes are at the corners; rounding is monotone, so they stay the extremes.
+    """
     if a is None or b is None:
         return None
     try:

@@ -1,10 +1,12 @@
 """Logarithms and exponentials, from sums, products and comparisons of floats in one fixed order.
 
-IEEE 754 rounds each sum and each product to the nearest float, so it leaves an engine no choice. The functions here are
-written once, for Python's floats and for the columns of an engine alike. `Floats` says how a constant is picked and how
-an intermediate value is held. So the value of an engine is that of Python, to the last digit.
+IEEE 754 rounds each sum and each product to the nearest float, so it leaves an engine no choice.
+The functions here are written once, for Python's floats and for the columns of an engine alike.
+`Floats` says how a constant is picked and how an intermediate value is held. So the value of an
+engine is that of Python, to the last digit.
 
-Source: reduction of the argument by tables of constants in two parts, Tang 1989 (exp) and 1990 (log), ACM TOMS 15 and
+Source: reduction of the argument by tables of constants in two parts, Tang 1989 (exp) and 1990
+        (log), ACM TOMS 15 and
 16; sums with their rounding error, Dekker 1971, Numerische Mathematik 18
 """
 
@@ -45,33 +47,41 @@ class Floats:
         return float(math.floor(value))
 
     def pick(self, value: Number, edges: Sequence[float], constants: Sequence[float]) -> Number:
-        """The constant of the interval that holds a value: there is one more constant than growing edges."""
+        """The constant of the interval that holds a value:
+        there is one more constant than growing edges.
+        """
         return constants[bisect_right(edges, value)]
 
 
 def logarithm(value: Number, base: float, floats: Floats, beyond: Number = None) -> Number:
-    """The logarithm of a float, at least 5e-324 and finite; of value + beyond where a second, far smaller one is given.
+    """The logarithm of a float, at least 5e-324 and finite;
+    of value + beyond where a second, far smaller one is given.
 
     Output: within 1.5 units in the last place of the logarithm
-    Bound:  v = 2^k · (32/j) · (1 + r) with |r| < 1/46, by two lookups of k and one of j; then
-            log v = k·log 2 + log(32/j) + (r - r²/2 + …), to twelve powers. k·log 2 + log(32/j) is the sum of a multiple
-            of 2^-36, which is exact, and of a small rest. So is r, whose first part has 30 bits. The two first parts
-            are added with their rounding error
+    Bound:  v = 2^k · (32/j) · (1 + r) with |r| < 1/46, by two lookups of k and one of j; then log v
+            = k·log 2 + log(32/j) + (r - r²/2 + …), to twelve powers. k·log 2 + log(32/j) is the sum
+            of a multiple of 2^-36, which is exact, and of a small rest. So is r, whose first part
+            has 30 bits. The two first parts are added with their rounding error
 
     >>> logarithm(1000.0, 10.0, Floats()), logarithm(8.0, 2.0, Floats())
     (3.0, 3.0)
     """
     table, real = _table(base), floats.real
     scale, power = floats.hold(
-        floats.pick(value, _FAR_EDGES, _FAR_DOWN), floats.pick(value, _FAR_EDGES, [float(64 * a) for a in _FAR])
+        floats.pick(value, _FAR_EDGES, _FAR_DOWN),
+        floats.pick(value, _FAR_EDGES, [float(64 * a) for a in _FAR]),
     )
     (near,) = floats.hold(value * scale * scale)
     down, octave = floats.hold(
-        floats.pick(near, _NEAR_EDGES, _NEAR_DOWN), floats.pick(near, _NEAR_EDGES, [float(b) for b in _NEAR]) + power
+        floats.pick(near, _NEAR_EDGES, _NEAR_DOWN),
+        floats.pick(near, _NEAR_EDGES, [float(b) for b in _NEAR]) + power,
     )
     (number,) = floats.hold(near * down)
     inverse, first, second = floats.hold(
-        *(floats.pick(number, _PIECE_EDGES, column) for column in (_INVERSES, table.first, table.second))
+        *(
+            floats.pick(number, _PIECE_EDGES, column)
+            for column in (_INVERSES, table.first, table.second)
+        )
     )
     coarse = (number + real(_COARSE)) - real(_COARSE)
     rest = (number - coarse) * inverse
@@ -84,12 +94,15 @@ def logarithm(value: Number, base: float, floats: Floats, beyond: Number = None)
     series = real(_log_term(_LOG_TERMS))
     for term in range(_LOG_TERMS - 1, 1, -1):
         series = series * r + real(_log_term(term))
-    small = (octave * real(table.two[1]) + second) + (rest * real(table.whole) + main * real(table.inverse[1]))
+    small = (octave * real(table.two[1]) + second) + (
+        rest * real(table.whole) + main * real(table.inverse[1])
+    )
     return total + (small + (series * r * r * real(table.whole) + lost))
 
 
 def log1p(value: Number, floats: Floats | None = None) -> Number:
-    """The natural logarithm of 1 + x, for a float above -1 and finite: of the sum, and of what it lost in rounding.
+    """The natural logarithm of 1 + x, for a float above -1 and finite:
+    of the sum, and of what it lost in rounding.
 
     Output: within 1.5 units in the last place
 
@@ -108,8 +121,9 @@ def exponential(value: Number, floats: Floats) -> Number:
     """E to the power of a float from -745.2 to 709.8: infinite where it is too large.
 
     Output: within 1.5 units in the last place of the exponential
-    Bound:  x = (16·k + j)·(log 2)/16 + r with |r| < 1/46; then e^x = 2^k · 2^(j/16) · (1 + r + r²/2 + …), to eight
-            powers. The product of 16·k + j and the first part of (log 2)/16 is exact, and so is its difference from x
+    Bound:  x = (16·k + j)·(log 2)/16 + r with |r| < 1/46; then e^x = 2^k · 2^(j/16) · (1 + r + r²/2
+            + …), to eight powers. The product of 16·k + j and the first part of (log 2)/16 is
+            exact, and so is its difference from x
 
     >>> exponential(0.0, Floats()), exponential(1.0, Floats())
     (1.0, 2.718281828459045)
@@ -121,7 +135,9 @@ def exponential(value: Number, floats: Floats) -> Number:
         floats.floor(steps * real(1 / _STEPS)), value - steps * real(first), steps * real(-second)
     )
     step, far, r = floats.hold(
-        steps - octaves * real(float(_STEPS)), floats.floor(octaves * real(1 / _OCTAVES)), above + below
+        steps - octaves * real(float(_STEPS)),
+        floats.floor(octaves * real(1 / _OCTAVES)),
+        above + below,
     )
     roots = _roots()
     edges = [j + 0.5 for j in range(_STEPS - 1)]
@@ -130,7 +146,9 @@ def exponential(value: Number, floats: Floats) -> Number:
         floats.pick(step, edges, [rest for _, rest in roots]),
         floats.pick(far, [a - 0.5 for a in _FAR[1:]], [2.0 ** (32 * a) for a in _FAR]),
         floats.pick(
-            octaves - far * real(float(_OCTAVES)), [b + 0.5 for b in range(63)], [2.0**b for b in range(_OCTAVES)]
+            octaves - far * real(float(_OCTAVES)),
+            [b + 0.5 for b in range(63)],
+            [2.0**b for b in range(_OCTAVES)],
         ),
     )
     series = real(1 / math.factorial(_EXP_TERMS))

@@ -22,10 +22,14 @@ def _text(dtype: nw.dtypes.DType, bounds: Bounds | None = None, *, missing: bool
 
 
 def _searched(asked: Applied) -> ColumnDomain:
-    """Whether a text has some letters. Those that none of its letters can be are refused: no text has them."""
+    """Whether a text has some letters.
+    Those that none of its letters can be are refused: no text has them.
+    """
     domain, possible = _text(nw.Boolean(), _TRUTH)(asked), asked.on.possible
     if possible is not None and possible.of_letters and not possible.holds(asked["literal"]):
-        raise InvalidArgument(f"{asked.call}: no row has these letters. Give {possible.give.partition(',')[0]}.")
+        raise InvalidArgument(
+            f"{asked.call}: no row has these letters. Give {possible.give.partition(',')[0]}."
+        )
     return domain
 
 
@@ -38,7 +42,9 @@ def _calendar(bounds: Bounds | None, *kinds: str) -> Rule:
 
 
 def _maybe(asked: Applied) -> ColumnDomain:
-    """A text that may be missing: a piece that is not there, or a text that would become too long."""
+    """A text that may be missing: a piece that is not there, or a
+    text that would become too long.
+    """
     asked.need("string")
     return ColumnDomain(nw.String())
 
@@ -71,15 +77,17 @@ class Form(str):
         if not _OF_DATE <= set(codes) <= allowed or len(codes) > len(set(codes)):
             clock = "" if call == "str.to_date" else ", and perhaps %H, %M and %S"
             raise InvalidArgument(
-                f"{call} takes a format with %Y, %m and %d once each{clock}, as in {call}('%d.%m.%Y'). Each stands for "
-                "all its digits."
+                f"{call} takes a format with %Y, %m and %d once each{clock}, as in "
+                f"{call}('%d.%m.%Y'). Each stands for all its digits."
             )
         check_text(str(typed), call)
         return cls(typed)
 
     @property
     def places(self) -> Sequence[tuple[str, int, int]]:
-        """The codes and the texts between them, each with its first place and the place after its last."""
+        """The codes and the texts between them, each with its first
+        place and the place after its last.
+        """
         places, end = [], 0
         for piece in re.findall("%.|[^%]+", self):
             start, end = end, end + _DIGITS.get(piece, len(piece))
@@ -108,12 +116,18 @@ OF_PARTS: Mapping[str, Operation] = {
     "str.ends_with": Operation("{0}.str.ends_with({literal!r})", _searched),
     "str.head": Operation("{0}.str.head({n})", _text(nw.String())),
     "str.slice": Operation("{0}.str.slice({offset}, {length})", _text(nw.String())),
-    "str.replace": Operation("{0}.str.replace({old!r}, {new!r}, literal=True, every={every})", _maybe),
+    "str.replace": Operation(
+        "{0}.str.replace({old!r}, {new!r}, literal=True, every={every})", _maybe
+    ),
     "str.split": Operation("{0}.str.split({by!r}).list.get({index})", _maybe),
     "str.zfill": Operation("{0}.str.zfill({length})", _maybe, depth=6, size=16),
     "str.to_date": Operation("{0}.str.to_date({format!r})", _named(nw.Date()), depth=10, size=32),
-    "str.to_datetime": Operation("{0}.str.to_datetime({format!r})", _named(nw.Datetime("us")), depth=10, size=32),
-    "concat_str": Operation("concat_str([{all}], separator={separator!r})", concatenated, depth=2, size=2),
+    "str.to_datetime": Operation(
+        "{0}.str.to_datetime({format!r})", _named(nw.Datetime("us")), depth=10, size=32
+    ),
+    "concat_str": Operation(
+        "concat_str([{all}], separator={separator!r})", concatenated, depth=2, size=2
+    ),
     "concat": Operation("concat_str([{all}])", concatenated),
     "dt.year": Operation("{0}.dt.year()", _calendar(None, *_DAYS)),
     "dt.month": Operation("{0}.dt.month()", _calendar(Bounds(1, 12), *_DAYS)),
@@ -128,13 +142,24 @@ OF_PARTS: Mapping[str, Operation] = {
 
 
 OF_PATTERNS: Mapping[str, Operation] = {
-    "str.matches": Operation("{0}.str.contains({pattern!r}, regex=True)", _text(nw.Boolean(), Bounds(0, 1))),
-    "str.extract": Operation("{0}.str.extract({pattern!r}, {group})", _text(nw.String(), missing=True)),
-    "str.count_matches": Operation("{0}.str.count_matches({pattern!r})", _text(nw.Int64()), depth=4, size=5),
+    "str.matches": Operation(
+        "{0}.str.contains({pattern!r}, regex=True)", _text(nw.Boolean(), Bounds(0, 1))
+    ),
+    "str.extract": Operation(
+        "{0}.str.extract({pattern!r}, {group})", _text(nw.String(), missing=True)
+    ),
+    "str.count_matches": Operation(
+        "{0}.str.count_matches({pattern!r})", _text(nw.Int64()), depth=4, size=5
+    ),
     "str.replace_matches": Operation(
-        "{0}.str.replace({pattern!r}, {new!r}, regex=True, every={every})", _text(nw.String(), missing=True)
+        "{0}.str.replace({pattern!r}, {new!r}, regex=True, every={every})",
+        _text(nw.String(), missing=True),
     ),
     "str.strip_chars": Operation("{0}.str.strip_chars{ends}({characters!r})", _text(nw.String())),
-    "str.strip_prefix": Operation("{0}.str.strip_prefix({literal!r})", _text(nw.String()), depth=2, size=3),
-    "str.strip_suffix": Operation("{0}.str.strip_suffix({literal!r})", _text(nw.String()), depth=2, size=3),
+    "str.strip_prefix": Operation(
+        "{0}.str.strip_prefix({literal!r})", _text(nw.String()), depth=2, size=3
+    ),
+    "str.strip_suffix": Operation(
+        "{0}.str.strip_suffix({literal!r})", _text(nw.String()), depth=2, size=3
+    ),
 }

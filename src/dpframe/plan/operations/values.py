@@ -15,8 +15,29 @@ from narwhals.dtypes import DType
 from dpframe.errors import InvalidArgument, WrongType
 from dpframe.plan.columns import Bounds, ColumnDomain
 from dpframe.plan.operations.rules import NUMBERS, Applied, Operation, as_floats, finite, need
-from dpframe.plan.scalars import GIVE, Scalar, as_held, check_no_times, check_scalar, check_years, moment, number, ticks
-from dpframe.plan.types import TIMES, Kind, Null, cast_to, check_cast, integer_range, is_wide, kind, show, zone_of
+from dpframe.plan.scalars import (
+    GIVE,
+    Scalar,
+    as_held,
+    check_no_times,
+    check_scalar,
+    check_years,
+    moment,
+    number,
+    ticks,
+)
+from dpframe.plan.types import (
+    TIMES,
+    Kind,
+    Null,
+    cast_to,
+    check_cast,
+    integer_range,
+    is_wide,
+    kind,
+    show,
+    zone_of,
+)
 
 
 def _compare(asked: Applied) -> ColumnDomain:
@@ -24,20 +45,24 @@ def _compare(asked: Applied) -> ColumnDomain:
     alike = first == second or any({first, second} <= set(family) for family in (NUMBERS, MOMENTS))
     if Kind.OTHER in (first, second) or not alike:
         texts = any(kind(a.dtype) is Kind.STRING and a.values is None for a in asked.args)
-        raise WrongType(f"{asked.call}: cannot compare {asked.types}.{_comparison({first, second}, texts=texts)}")
+        raise WrongType(
+            f"{asked.call}: cannot compare "
+            f"{asked.types}.{_comparison({first, second}, texts=texts)}"
+        )
     if any(a.dtype == nw.UInt128 for a in asked.args) and any(map(_signed, asked.args)):
         raise WrongType(
-            f"{asked.call}: {asked.types} have no common type. Cast one first, as in dp.col('x').cast('float64')."
+            f"{asked.call}: {asked.types} have no common type. Cast one first, as in "
+            "dp.col('x').cast('float64')."
         )
     if len({zone_of(a.dtype) is None for a in asked.args}) > 1:
         if Kind.DATE in (first, second):
             raise WrongType(
-                f"{asked.call}: a date does not compare with a time that has a zone. Compare the day in that zone: "
-                "dp.col('x').dt.date() >= datetime.date(2026, 1, 31)."
+                f"{asked.call}: a date does not compare with a time that has a zone. Compare the "
+                "day in that zone: dp.col('x').dt.date() >= datetime.date(2026, 1, 31)."
             )
         raise WrongType(
-            f"{asked.call}: a time with a zone does not compare with one that has none; that of a time as typed is "
-            "tzinfo=datetime.timezone.utc."
+            f"{asked.call}: a time with a zone does not compare with one that has none; that of a "
+            "time as typed is tzinfo=datetime.timezone.utc."
         )
     return ColumnDomain(nw.Boolean(), asked.nullable, Bounds(0, 1))
 
@@ -63,12 +88,17 @@ def _ordered(holds: Callable[[Any, Any], bool], asked: Applied) -> ColumnDomain:
 
 
 def _check_not_clipped(
-    call: str, column: ColumnDomain, values: Sequence[Any], holds: Callable[[Any, Any], bool] | None = None
+    call: str,
+    column: ColumnDomain,
+    values: Sequence[Any],
+    holds: Callable[[Any, Any], bool] | None = None,
 ) -> None:
-    """Refuse a comparison whose answer is the same in every row because something else clipped the column.
+    """Refuse a comparison whose answer is the same in every row because
+    something else clipped the column.
 
-    A policy file moves 35 to the end of [0, 20] before any expression reads it. Then `v >= 30` is false and `v < 30`
-    true, whatever the table holds. Values beyond the end are compared as the end is.
+    A policy file moves 35 to the end of [0, 20] before any expression reads it. Then `v >= 30` is
+    false and `v < 30` true, whatever the table holds. Values beyond the end are compared as the end
+    is.
 
     Input:  holds: whether a value stands in the relation to a typed one; None for equality
     Errors: InvalidArgument
@@ -81,20 +111,27 @@ def _check_not_clipped(
     answers = {False} if holds is None else {holds(end, x) for end in (least, most) for x in typed}
     if len(answers) == 2 or (True in answers and not outside) or (holds is None and not outside):
         return
-    low, high = (number(moment(x, column.dtype) if kind(column.dtype) in TIMES else x) for x in column.bounds)
+    low, high = (
+        number(moment(x, column.dtype) if kind(column.dtype) in TIMES else x) for x in column.bounds
+    )
     raise InvalidArgument(
-        f"{call}: {column.clipped} moved values beyond [{low}, {high}] to the nearer end, so the answer would be "
-        "the same for every row. Compare with a value between the ends."
+        f"{call}: {column.clipped} moved values beyond [{low}, {high}] to the nearer end, so the "
+        "answer would be the same for every row. Compare with a value between the ends."
     )
 
 
 def _check_reached(call: str, column: ColumnDomain, values: Sequence[Any]) -> None:
-    """Refuse a comparison for equality that is false in every row: with values that no row can have.
+    """Refuse a comparison for equality that is false in every row:
+    with values that no row can have.
 
     Constants are compared with each other as they are. Errors: InvalidArgument
     """
-    if kind(column.dtype) == Kind.DATE and all(isinstance(as_held(x, column.dtype), dt.datetime) for x in values):
-        raise InvalidArgument(f"{call}: no day has a time. Compare with days, such as datetime.date(2026, 1, 31).")
+    if kind(column.dtype) == Kind.DATE and all(
+        isinstance(as_held(x, column.dtype), dt.datetime) for x in values
+    ):
+        raise InvalidArgument(
+            f"{call}: no day has a time. Compare with days, such as datetime.date(2026, 1, 31)."
+        )
     possible, few = column.possible, column.values
     if (
         possible is None
@@ -103,7 +140,8 @@ def _check_reached(call: str, column: ColumnDomain, values: Sequence[Any]) -> No
     ):
         return
     raise InvalidArgument(
-        f"{call}: no row has {'this value' if len(values) == 1 else 'these values'}. Compare with {possible.give}."
+        f"{call}: no row has {'this value' if len(values) == 1 else 'these values'}. Compare with "
+        f"{possible.give}."
     )
 
 
@@ -111,13 +149,17 @@ MOMENTS = (Kind.DATE, Kind.DATETIME)  # a date compares with a time as its midni
 
 
 def _signed(column: ColumnDomain) -> bool:
-    """Whether integers have a sign. A constant from 0 on, whose bounds are one number, needs none."""
+    """Whether integers have a sign.
+    A constant from 0 on, whose bounds are one number, needs none.
+    """
     constant = column.bounds is not None and 0 <= column.bounds.lower == column.bounds.upper
     return column.dtype.is_signed_integer() and not constant
 
 
 def _comparison(families: set[str], *, texts: bool) -> str:
-    """A line to type that compares values of two families, to end a message; `texts`: whether a column has texts."""
+    """A line to type that compares values of two families, to end a message;
+    `texts`: whether a column has texts.
+    """
     if Kind.STRING in families and families & set(NUMBERS):
         return " Cast one before, as in dp.col('x').cast('float64')."
     kinds = sorted(families & {*TIMES, "boolean"})
@@ -141,12 +183,14 @@ def _logic(asked: Applied) -> ColumnDomain:
 
 
 def _not_boolean(call: str, dtype: DType, *, alone: bool) -> WrongType:
-    """The error for an argument that is not true or false. In Python, & | ~ bind closer than == and > do."""
+    """The error for an argument that is not true or false.
+    In Python, & | ~ bind closer than == and > do.
+    """
     typed = "~(dp.col('age') >= 18)" if alone else "(dp.col('age') >= 18) & (dp.col('age') < 65)"
     cast = " Whole numbers that stand for true and false: dp.col('x').cast('boolean')."
     return WrongType(
-        f"{call}: needs boolean, not a column of type {show(dtype)}. Put each condition into brackets, as in {typed}."
-        f"{cast if kind(dtype) == Kind.INTEGER else ''}"
+        f"{call}: needs boolean, not a column of type {show(dtype)}. Put each condition into "
+        f"brackets, as in {typed}.{cast if kind(dtype) == Kind.INTEGER else ''}"
     )
 
 
@@ -166,8 +210,11 @@ def _is_in(asked: Applied) -> ColumnDomain:
     return ColumnDomain(nw.Boolean(), asked.nullable, Bounds(0, 1))
 
 
-def clip_domain(call: str, domain: ColumnDomain, lower: Any, upper: Any, origin: str = "") -> ColumnDomain:
-    """The domain after clip: missing stays missing, other values lie in [lower, upper]; one end may be open.
+def clip_domain(
+    call: str, domain: ColumnDomain, lower: Any, upper: Any, origin: str = ""
+) -> ColumnDomain:
+    """The domain after clip: missing stays missing, other values lie in
+    [lower, upper]; one end may be open.
 
     The bounds of a time are held in its ticks.
     """
@@ -178,7 +225,8 @@ def clip_domain(call: str, domain: ColumnDomain, lower: Any, upper: Any, origin:
         return ColumnDomain(domain.dtype, domain.nullable, bounds, origin=origin)
     if domain.kind == Kind.BOOLEAN:
         raise WrongType(
-            f"{call}: true and false lie between 0 and 1 as they are; leave it out, or .cast('int64') before."
+            f"{call}: true and false lie between 0 and 1 as they are; leave it out, or "
+            ".cast('int64') before."
         )
     need(call, domain, *NUMBERS)
     check_no_times((lower, upper), domain.dtype, call)
@@ -189,12 +237,17 @@ def clip_domain(call: str, domain: ColumnDomain, lower: Any, upper: Any, origin:
         upper = None if upper is None else min(max(math.floor(upper), first), last)
         if lower is not None and upper is not None and lower > upper:
             raise WrongType(
-                f"{call}: there is no whole number between the two limits, and the column holds integers. Give whole "
-                "ones, such as (0, 1), or make the column float64 before."
+                f"{call}: there is no whole number between the two limits, and the column holds "
+                "integers. Give whole ones, such as (0, 1), or make the column float64 before."
             )
     else:
-        lower, upper = None if lower is None else float(lower), None if upper is None else float(upper)
-    old = (domain.bounds if kind(dtype) == Kind.INTEGER else as_floats(domain.bounds)) or Bounds.open(None, None)
+        lower, upper = (
+            None if lower is None else float(lower),
+            None if upper is None else float(upper),
+        )
+    old = (
+        domain.bounds if kind(dtype) == Kind.INTEGER else as_floats(domain.bounds)
+    ) or Bounds.open(None, None)
     limit = Bounds.open(lower, upper)
     bounds = finite(limit.clamp(old.lower), limit.clamp(old.upper))
     return ColumnDomain(dtype, domain.nullable, bounds, origin=origin)
@@ -205,7 +258,9 @@ def _clip(asked: Applied) -> ColumnDomain:
 
 
 def fill_domain(call: str, domain: ColumnDomain, value: object, origin: str = "") -> ColumnDomain:
-    """The domain after missing values are replaced by a constant. No value is missing; bounds cover the constant."""
+    """The domain after missing values are replaced by a constant.
+    No value is missing; bounds cover the constant.
+    """
     value = check_scalar(value, domain.dtype, call)
     if value is None:
         raise WrongType(f"{call}: fill with a value, not with null.")
@@ -214,13 +269,15 @@ def fill_domain(call: str, domain: ColumnDomain, value: object, origin: str = ""
         first, last = integer_range(dtype)
         if not isinstance(value, int) or not first <= value <= last:
             raise WrongType(
-                f"{call}: the value is not a whole number of type {show(dtype)}. Give one from {first} to {last}, or "
-                "cast the column before, as in dp.col('x').cast('float64')."
+                f"{call}: the value is not a whole number of type {show(dtype)}. Give one from "
+                f"{first} to {last}, or cast the column before, as in dp.col('x').cast('float64')."
             )
     if kind(dtype).real:
         dtype, value = nw.Float64(), float(value)  # type: ignore[arg-type]
     number = ticks(value, dtype, call) if kind(dtype) in TIMES else value
-    bounds = domain.bounds and (domain.bounds.cover(number) if isinstance(number, (int, float)) else domain.bounds)
+    bounds = domain.bounds and (
+        domain.bounds.cover(number) if isinstance(number, (int, float)) else domain.bounds
+    )
     keys = domain.keys if domain.keys is None or value in domain.keys else (*domain.keys, value)
     if dtype == nw.Enum:
         dtype = nw.Enum([str(key) for key in keys or ()])
@@ -231,15 +288,21 @@ def _fill_null(asked: Applied) -> ColumnDomain:
     return fill_domain(asked.call, asked.on, asked["value"])
 
 
-def cast_domain(call: str, domain: ColumnDomain, target: nw.dtypes.DType, origin: str = "") -> ColumnDomain:
+def cast_domain(
+    call: str, domain: ColumnDomain, target: nw.dtypes.DType, origin: str = ""
+) -> ColumnDomain:
     """The domain after a conversion. A value that does not convert is null."""
     check_cast(domain.dtype, target, call)
-    keys: tuple[Scalar | None, ...] | None = tuple(target.categories) if isinstance(target, nw.Enum) else None
+    keys: tuple[Scalar | None, ...] | None = (
+        tuple(target.categories) if isinstance(target, nw.Enum) else None
+    )
     have, want = domain.kind, kind(target)
     bounds, nullable = None, True
     if have in (*NUMBERS, Kind.BOOLEAN) and want in NUMBERS and domain.bounds:
         lower, upper = (
-            domain.bounds if have in (Kind.INTEGER, Kind.BOOLEAN) else as_floats(domain.bounds) or domain.bounds
+            domain.bounds
+            if have in (Kind.INTEGER, Kind.BOOLEAN)
+            else as_floats(domain.bounds) or domain.bounds
         )
         if want == Kind.INTEGER:
             first, last = integer_range(target)
@@ -251,7 +314,11 @@ def cast_domain(call: str, domain: ColumnDomain, target: nw.dtypes.DType, origin
     if want == Kind.BOOLEAN:
         bounds, nullable = Bounds(0, 1), domain.nullable
     if want == Kind.STRING and keys is None:
-        target, keys, nullable = nw.String(), domain.keys if have == Kind.STRING else None, domain.nullable
+        target, keys, nullable = (
+            nw.String(),
+            domain.keys if have == Kind.STRING else None,
+            domain.nullable,
+        )
     return ColumnDomain(target, nullable, bounds, keys, origin)
 
 
@@ -282,7 +349,9 @@ def _case(asked: Applied) -> ColumnDomain:
     dtype = nw.Int64() if whole else nw.Float64() if numbers else branches[0].dtype
     dtype = nw.String() if kind(dtype) == Kind.STRING else dtype
     wide = whole and any(is_wide(f.dtype) for f in branches)
-    return ColumnDomain(dtype, len(branches) < len(values) or wide or any(f.nullable for f in branches), bounds)
+    return ColumnDomain(
+        dtype, len(branches) < len(values) or wide or any(f.nullable for f in branches), bounds
+    )
 
 
 OF_VALUES: Mapping[str, Operation] = {
@@ -301,5 +370,7 @@ OF_VALUES: Mapping[str, Operation] = {
     "fill_null": Operation("{0}.fill_null({value!r})", _fill_null),
     "clip": Operation("{0}.clip({lower}, {upper})", _clip),
     "cast": Operation("{0}.cast({dtype})", _cast),
-    "case": Operation("when({0}).then({1}){more}.otherwise({last})", _case, more=".when({0}).then({1})"),
+    "case": Operation(
+        "when({0}).then({1}){more}.otherwise({last})", _case, more=".when({0}).then({1})"
+    ),
 }

@@ -1,6 +1,15 @@
-"""The aggregates: which noisy totals each of them needs, and how its released column follows from them."""
+"""The aggregates: which noisy totals each of them needs, and how its
+released column follows from them.
+"""
 
-from dpframe.plan.statistics.base import Aggregate, Formula, Named, Regressors, ReleasedColumn, Several
+from dpframe.plan.statistics.base import (
+    Aggregate,
+    Formula,
+    Named,
+    Regressors,
+    ReleasedColumn,
+    Several,
+)
 from dpframe.plan.statistics.choices import Cdf, Mode, Quantile, cut_at_points
 from dpframe.plan.statistics.sums import (
     Count,

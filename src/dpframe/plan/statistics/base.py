@@ -20,7 +20,9 @@ from dpframe.usage import Hints, NoNumber
 
 
 class Formula(StrEnum):
-    """A rule by which a released column follows from its totals. Each has an estimator in `release.estimators`."""
+    """A rule by which a released column follows from its totals.
+    Each has an estimator in `release.estimators`.
+    """
 
     COUNT = "count"
     MISSING = "missing"
@@ -44,9 +46,11 @@ class Formula(StrEnum):
 
 @dataclass(frozen=True)
 class Regressors:
-    """The subject of a regression's moments: columns with their bounds, the outcome last, and the coefficients.
+    """The subject of a regression's moments: columns with their bounds, the
+    outcome last, and the coefficients.
 
-    `same` has groups of columns of which a row has at most one true. `entries` are the names and totals of the moments.
+    `same` has groups of columns of which a row has at most one true. `entries` are the names and
+    totals of the moments.
     """
 
     among: tuple[tuple[str, Bounds], ...]
@@ -59,14 +63,14 @@ class Regressors:
 class ReleasedColumn:
     """A released column: its formula, and the totals that the formula needs, by name.
 
-    "count": the total, rounded to an integer. "missing": rows less values. "sum": the total. "mean": centre + sum /
-    count, drawn to the centre where noise is all there is (see `release.estimators.mean.mean_of`) and kept inside
-    `bounds`.
-    "var", "std": from the sum, the sum of squares and the count; `ddof` as in pandas and Polars. "skew": from these and
-    the sum of cubes; "kurtosis": and that of fourth powers.
-    "geometric_mean": e to the mean of the logarithms. "quantile", "mode": the value of the chosen candidate; where the
-    total is a tree, the value at the `rank`. "cdf": the part of the values up to the `point` (column unit). With
-    `dtype` the result is a time of that type: `ticks` of it for each unit of the column.
+    "count": the total, rounded to an integer. "missing": rows less values. "sum": the total.
+    "mean": centre + sum / count, drawn to the centre where noise is all there is (see
+    `release.estimators.mean.mean_of`) and kept inside `bounds`. "var", "std": from the sum, the sum
+    of squares and the count; `ddof` as in pandas and Polars. "skew": from these and the sum of
+    cubes; "kurtosis": and that of fourth powers. "geometric_mean": e to the mean of the logarithms.
+    "quantile", "mode": the value of the chosen candidate; where the total is a tree, the value at
+    the `rank`. "cdf": the part of the values up to the `point` (column unit). With `dtype` the
+    result is a time of that type: `ticks` of it for each unit of the column.
     """
 
     name: str
@@ -79,10 +83,12 @@ class ReleasedColumn:
     ticks: int = 1
     bounds_beside: Bounds | None = None
     about: Fraction = Fraction(0)
-    moments: tuple[tuple[str, Total], ...] = ()  # second moments, where the sampling of people is covered
+    # second moments, where the sampling of people is covered
+    moments: tuple[tuple[str, Total], ...] = ()
     rank: Fraction | None = None
     point: float | None = None
-    regressors: Regressors | None = None  # of the number of rows of a regression, which has all influences
+    # of the number of rows of a regression, which has all influences
+    regressors: Regressors | None = None
 
     def under(self, limits: Limits | None) -> ReleasedColumn:
         """The column with totals under limits of its own; None for the limits of the question."""
@@ -90,7 +96,11 @@ class ReleasedColumn:
         def limited(totals: tuple[tuple[str, Total], ...]) -> tuple[tuple[str, Total], ...]:
             return tuple((name, replace(total, limits=limits)) for name, total in totals)
 
-        return self if limits is None else replace(self, totals=limited(self.totals), moments=limited(self.moments))
+        return (
+            self
+            if limits is None
+            else replace(self, totals=limited(self.totals), moments=limited(self.moments))
+        )
 
     @property
     def total(self) -> Total:
@@ -132,7 +142,8 @@ def typed_bounds(bounds: Bounds | Auto | None) -> str:
 
 
 def mean_instead(top: Aggregate | str, bottom: Aggregate) -> str:
-    """The line to type for the quotient of a sum, or a column, and a number of rows, values or units.
+    """The line to type for the quotient of a sum, or a column, and a
+    number of rows, values or units.
 
     Rows without a value are counted by count(), and not by a mean.
     """
@@ -140,10 +151,12 @@ def mean_instead(top: Aggregate | str, bottom: Aggregate) -> str:
     column = of.partition(",")[0]
     if bottom.typed == "count_units()":
         return (
-            f"a sum over the number of units is the mean of their totals: frame.per_unit(total=dp.sum({column}))"
-            ".mean('total', bounds=(0, 100))."
+            "a sum over the number of units is the mean of their totals: "
+            f"frame.per_unit(total=dp.sum({column})).mean('total', bounds=(0, 100))."
         )
-    rows = f" With rows that have no value, as 0: frame.fill_null({column}, 0) before." * (bottom.typed == "count()")
+    rows = f" With rows that have no value, as 0: frame.fill_null({column}, 0) before." * (
+        bottom.typed == "count()"
+    )
     return f"a sum over the number of its values is a mean: dp.mean({of}).{rows}"
 
 
@@ -151,7 +164,8 @@ def mean_instead(top: Aggregate | str, bottom: Aggregate) -> str:
 class Aggregate(NoNumber):
     """A statistic to ask of each group. `share` is its weight when the price is split.
 
-    `limits` are limits on one unit for this column alone. Those that were not typed here are those of the question.
+    `limits` are limits on one unit for this column alone. Those that were not typed here are those
+    of the question.
     """
 
     _instead: ClassVar[str] = NO_NUMBER
@@ -168,8 +182,8 @@ class Aggregate(NoNumber):
             if self.typed.startswith("sum(") and other.typed.startswith("count"):
                 raise InvalidArgument(f"{self!r} / {other!r}: {mean_instead(self, other)}")
             raise InvalidArgument(
-                f"{self!r} / {other!r}: the quotient of two sums is dp.ratio({self!r}, {other!r}). Others are computed "
-                "after the release, from its table."
+                f"{self!r} / {other!r}: the quotient of two sums is dp.ratio({self!r}, {other!r}). "
+                "Others are computed after the release, from its table."
             )
 
         def __getattr__(self, name: str) -> NoReturn:
@@ -186,7 +200,11 @@ class Aggregate(NoNumber):
     @property
     def limited(self) -> str:
         """As the user typed it, with limits of its own."""
-        return f"{self.typed[:-1]}, {self.limits.typed})".replace("(, ", "(") if self.limits.typed else self.typed
+        return (
+            f"{self.typed[:-1]}, {self.limits.typed})".replace("(, ", "(")
+            if self.limits.typed
+            else self.typed
+        )
 
     @property
     def words(self) -> str:
@@ -195,7 +213,9 @@ class Aggregate(NoNumber):
 
     @property
     def narrowing(self) -> Fraction:
-        """The part of the price for which the release narrows bounds before it measures; mostly 0."""
+        """The part of the price for which the release narrows
+        bounds before it measures; mostly 0.
+        """
         return Fraction(0)
 
     def ends(self, output: ReleasedColumn) -> tuple[tuple[str, Bounds], ...]:
@@ -217,7 +237,9 @@ class Aggregate(NoNumber):
         raise NotImplementedError
 
     def columns(self, name: str) -> tuple[tuple[str, Aggregate], ...]:
-        """The aggregates of the released columns that this one asks for, by name: itself, unless it is `Several`."""
+        """The aggregates of the released columns that this one asks for, by name:
+        itself, unless it is `Several`.
+        """
         return ((name, self),)
 
     def alias(self, name: str) -> Named:
@@ -240,7 +262,9 @@ class Named(Hints):
 
 @dataclass(frozen=True, repr=False)
 class BoundedStatistic(Aggregate):
-    """A statistic of one column of numbers, whose values are clipped to bounds. `verb` and `noun` are its names."""
+    """A statistic of one column of numbers, whose values are clipped to bounds.
+    `verb` and `noun` are its names.
+    """
 
     verb: ClassVar[str]
     noun: ClassVar[str]
@@ -261,14 +285,18 @@ class BoundedStatistic(Aggregate):
         return f"{self.noun} of {self.column}"
 
     def read(self, unit_limits: UnitLimits, *times: str, other: str = "") -> tuple[Column, Bounds]:
-        """The column and the bounds that its values are clipped to; see `number_column` and `bounds_of`."""
+        """The column and the bounds that its values are clipped to;
+        see `number_column` and `bounds_of`.
+        """
         column = number_column(self.column, unit_limits, *times, other=other)
         return column, bounds_of(column, self.bounds, self.column, unit_limits)
 
 
 @dataclass(frozen=True, repr=False)
 class Several(Aggregate):
-    """Several released columns of one statistic; each is named after this one and a label: `wage_0.25`."""
+    """Several released columns of one statistic; each is named after
+    this one and a label: `wage_0.25`.
+    """
 
     parts: tuple[tuple[str, Aggregate], ...] = ()
 
@@ -288,4 +316,6 @@ class Several(Aggregate):
         return tuple((f"{name}_{label}", part) for label, part in self.parts)
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
-        raise UnsupportedOperation(f"{name!r}: this place takes one column, and {len(self.parts)} are asked for.")
+        raise UnsupportedOperation(
+            f"{name!r}: this place takes one column, and {len(self.parts)} are asked for."
+        )

@@ -29,10 +29,11 @@ from dpframe.theory.formulas.rank_trees import tree_is_better
 
 @dataclass(frozen=True, repr=False)
 class Quantile(Aggregate):
-    """The value that a part q of the rows does not exceed: 0 is the minimum, 1/2 the median, 1 the maximum.
+    """The value that a part q of the rows does not exceed:
+    0 is the minimum, 1/2 the median, 1 the maximum.
 
-    `beside` has all ranks between 0 and 1 that are asked together with this one. If a tree serves them better than one
-    choice for each, they follow from one tree.
+    `beside` has all ranks between 0 and 1 that are asked together with this one. If a tree serves
+    them better than one choice for each, they follow from one tree.
     """
 
     column: str = ""
@@ -61,13 +62,21 @@ class Quantile(Aggregate):
             total = rank_total(column, bounds, self.q, unit_limits)
         whole = candidates.whole and (candidates.fits or time_type(column) is not None)
         return ReleasedColumn(
-            name, Formula.QUANTILE, ((name, total),), whole, bounds, dtype=time_type(column), rank=self.q
+            name,
+            Formula.QUANTILE,
+            ((name, total),),
+            whole,
+            bounds,
+            dtype=time_type(column),
+            rank=self.q,
         )
 
 
 @dataclass(frozen=True, repr=False)
 class Cdf(Aggregate):
-    """The part of a column's values that are at most a point. All points of one question share one measurement."""
+    """The part of a column's values that are at most a point.
+    All points of one question share one measurement.
+    """
 
     column: str = ""
     point: Scalar = 0
@@ -84,48 +93,60 @@ class Cdf(Aggregate):
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         if isinstance(self.bounds, Auto):
             raise InvalidBounds(
-                f"cdf({self.column!r}): bounds that are chosen from the data may leave points out. Type bounds=(low, "
-                "high) that hold all points, such as (0, 100)."
+                f"cdf({self.column!r}): bounds that are chosen from the data may leave points out. "
+                "Type bounds=(low, high) that hold all points, such as (0, 100)."
             )
         column = number_column(self.column, unit_limits, *TIMES)
         bounds = bounds_of(column, self.bounds, self.column, unit_limits)
         point = in_ticks(Bounds(self.point, self.point), column, self.typed).lower  # type: ignore[arg-type]
         if not bounds.lower <= point <= bounds.upper:
             raise InvalidBounds(
-                f"cdf({self.column!r}): points lie between the bounds, outside of which all values are clipped. Type "
-                f"points=[{self.point}] with bounds that hold them."
+                f"cdf({self.column!r}): points lie between the bounds, outside of which all values "
+                f"are clipped. Type points=[{self.point}] with bounds that hold them."
             )
         total = tree_total(column, bounds, unit_limits)
-        return ReleasedColumn(name, Formula.CDF, ((name, total),), False, bounds, point=float(point))
+        return ReleasedColumn(
+            name, Formula.CDF, ((name, total),), False, bounds, point=float(point)
+        )
 
 
 def cut_at_points(outputs: Sequence[ReleasedColumn]) -> tuple[ReleasedColumn, ...]:
-    """The released columns. A tree from which only distribution functions follow is cut at their points.
+    """The released columns.
+    A tree from which only distribution functions follow is cut at their points.
 
     Input:  columns, of which some may follow from a `tree_total`
-    Output: for each such tree, one over the parts between all points that are asked of it, so that no row is on the
-            wrong side of a point. A point that is the upper bound, or above, has all rows below it and needs no cut.
-            A tree that quantiles follow from, too, stays as it is, so that they share its price
-    Bound:  that of `tree_total`: it holds for any blocks that divide the rows. The points are public
+    Output: for each such tree, one over the parts between all points that are asked of it, so that
+            no row is on the wrong side of a point. A point that is the upper bound, or above, has
+            all rows below it and needs no cut. A tree that quantiles follow from, too, stays as it
+            is, so that they share its price
+    Bound:  that of `tree_total`: it holds for any blocks that divide the rows. The points are
+            public
     """
     asked: dict[object, list[ReleasedColumn]] = {}
     for output in outputs:
         asked.setdefault(output.total.key, []).append(output)
     cut = {}
     for key, columns in asked.items():
-        (total, bounds), points = (columns[0].total, columns[0].bounds), [column.point for column in columns]
+        (total, bounds), points = (
+            (columns[0].total, columns[0].bounds),
+            [column.point for column in columns],
+        )
         if total.is_tree and bounds is not None and None not in points:
             cuts = sorted({point for point in points if point is not None and point < bounds.upper})
             cut[key] = replace(total, candidates=None, cuts=tuple(cuts))
     return tuple(
-        replace(output, totals=((output.totals[0][0], cut[output.total.key]),)) if output.total.key in cut else output
+        replace(output, totals=((output.totals[0][0], cut[output.total.key]),))
+        if output.total.key in cut
+        else output
         for output in outputs
     )
 
 
 @dataclass(frozen=True, repr=False)
 class Mode(Aggregate):
-    """The most frequent of the listed values of a column; with `most`, the `most` most frequent ones, in order."""
+    """The most frequent of the listed values of a column;
+    with `most`, the `most` most frequent ones, in order.
+    """
 
     column: str = ""
     keys: tuple[Scalar | None, ...] | None = None
@@ -133,7 +154,11 @@ class Mode(Aggregate):
 
     @property
     def typed(self) -> str:
-        return f"mode({self.column!r})" if self.most is None else f"top_k({self.column!r}, {self.most})"
+        return (
+            f"mode({self.column!r})"
+            if self.most is None
+            else f"top_k({self.column!r}, {self.most})"
+        )
 
     @property
     def words(self) -> str:
@@ -148,9 +173,10 @@ class Mode(Aggregate):
             raise InvalidArgument(
                 f"{self.typed}: list the values to choose from, without looking at the data: "
                 f"{self.typed[:-1]}, keys=[...]). Where nobody can list them, "
-                f"frame.top_k({self.column!r}, {self.most or 1}, max_groups=5, max_rows_per_group=1) finds the most "
-                "frequent ones of a whole table, with a δ. Or find them first: "
-                f"found = group_by({self.column!r}).keys().release(epsilon=0.1, delta=1e-6), then "
+                f"frame.top_k({self.column!r}, {self.most or 1}, max_groups=5, "
+                "max_rows_per_group=1) finds the most frequent ones of a whole table, with a δ. "
+                "Or find them first: found = "
+                f"group_by({self.column!r}).keys().release(epsilon=0.1, delta=1e-6), then "
                 f"{self.typed[:-1]}, keys=list(found.table[{self.column!r}]))."
             )
         (values,) = keys.levels

@@ -10,7 +10,13 @@ import narwhals as nw
 
 from dpframe.errors import InvalidBounds, UnboundedContribution
 from dpframe.plan.columns import Auto, Bounds
-from dpframe.plan.statistics.base import Aggregate, BoundedStatistic, Formula, ReleasedColumn, time_type
+from dpframe.plan.statistics.base import (
+    Aggregate,
+    BoundedStatistic,
+    Formula,
+    ReleasedColumn,
+    time_type,
+)
 from dpframe.plan.totals import (
     Total,
     bounds_of,
@@ -70,7 +76,9 @@ class CountUnits(Aggregate):
 
 @dataclass(frozen=True, repr=False)
 class Sum(BoundedStatistic):
-    """Sum of a column: rows clipped to `bounds`, or each unit's total per group clipped to `unit_bounds`."""
+    """Sum of a column: rows clipped to `bounds`, or each unit's total per
+    group clipped to `unit_bounds`.
+    """
 
     verb = "sum"
     noun = "sum"
@@ -88,16 +96,22 @@ class Sum(BoundedStatistic):
         else:
             if not unit_limits.table.unit:
                 raise UnboundedContribution(
-                    f"{self.typed}: unit_bounds clips each unit's total, and dp.Rows(k) does not say whose rows are "
-                    "whose. Use bounds=, or protect the table with unit='...'."
+                    f"{self.typed}: unit_bounds clips each unit's total, and dp.Rows(k) does not "
+                    "say whose rows are whose. Use bounds=, or protect the table with unit='...'."
                 )
-            total = unit_sum_total(column, in_ticks(self.unit_bounds, column, self.typed), unit_limits)
-        return ReleasedColumn(name, Formula.SUM, ((name, total),), whole=total.is_exact, dtype=time_type(column))
+            total = unit_sum_total(
+                column, in_ticks(self.unit_bounds, column, self.typed), unit_limits
+            )
+        return ReleasedColumn(
+            name, Formula.SUM, ((name, total),), whole=total.is_exact, dtype=time_type(column)
+        )
 
 
 @dataclass(frozen=True, repr=False)
 class Mean(BoundedStatistic):
-    """Mean of the values that are not missing: a sum measured from the middle of the bounds, and a count."""
+    """Mean of the values that are not missing: a sum measured from the
+    middle of the bounds, and a count.
+    """
 
     verb = "mean"
     noun = "mean"
@@ -133,7 +147,14 @@ class Var(BoundedStatistic):
         dtype, per = mean_type(column.domain.dtype)
         dtype = dtype and nw.Duration(time_unit(dtype))
         return ReleasedColumn(
-            name, Formula.STD if self.root else Formula.VAR, parts, False, bounds, self.ddof, dtype, per
+            name,
+            Formula.STD if self.root else Formula.VAR,
+            parts,
+            False,
+            bounds,
+            self.ddof,
+            dtype,
+            per,
         )
 
 
@@ -148,7 +169,9 @@ class Std(Var):
 
 @dataclass(frozen=True, repr=False)
 class StandardizedMoment(BoundedStatistic):
-    """A central moment over a power of the deviation: sums of powers of distances up to that power, and a count."""
+    """A central moment over a power of the deviation:
+    sums of powers of distances up to that power, and a count.
+    """
 
     formula: ClassVar[Formula]
     power: ClassVar[int]
@@ -156,13 +179,18 @@ class StandardizedMoment(BoundedStatistic):
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         if isinstance(self.bounds, Auto):
             raise InvalidBounds(
-                f"{self.typed}: bounds that are chosen from the data cut off the tails, which {self.noun} is about. "
-                "Type bounds=(low, high), such as (0, 100)."
+                f"{self.typed}: bounds that are chosen from the data cut off the tails, which "
+                f"{self.noun} is about. Type bounds=(low, high), such as (0, 100)."
             )
         column, bounds = self.read(unit_limits)
-        powers = [power_total(column, bounds, power, unit_limits) for power in range(self.power, 1, -1)]
+        powers = [
+            power_total(column, bounds, power, unit_limits) for power in range(self.power, 1, -1)
+        ]
         total = sum_total(column, bounds, unit_limits, centred=True)
-        named = [(f"{name}.{noun_of(power.factors).replace(' ', '_')}", power) for power in reversed(powers)]
+        named = [
+            (f"{name}.{noun_of(power.factors).replace(' ', '_')}", power)
+            for power in reversed(powers)
+        ]
         count = value_total(column, unit_limits)
         totals = ((f"{name}.sum", total), *named, (f"{name}.count", count))
         return ReleasedColumn(name, self.formula, totals, False, bounds)
@@ -190,7 +218,9 @@ class Kurtosis(StandardizedMoment):
 
 @dataclass(frozen=True, repr=False)
 class GeometricMean(BoundedStatistic):
-    """e to the mean of logarithms: a sum of logarithms measured from the middle of their bounds, and a count."""
+    """e to the mean of logarithms: a sum of logarithms measured from the
+    middle of their bounds, and a count.
+    """
 
     verb = "geometric_mean"
     noun = "geometric mean"
@@ -198,8 +228,8 @@ class GeometricMean(BoundedStatistic):
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         if isinstance(self.bounds, Auto):
             raise InvalidBounds(
-                f"{self.typed}: bounds that are chosen from the data may reach 0, which has no logarithm. "
-                "Type bounds=(low, high) with low above 0, such as (1, 100)."
+                f"{self.typed}: bounds that are chosen from the data may reach 0, which has no "
+                "logarithm. Type bounds=(low, high) with low above 0, such as (1, 100)."
             )
         column, bounds = self.read(unit_limits, other="mean")
         total = log_total(column, bounds, unit_limits)
@@ -231,8 +261,8 @@ class CountDistinct(Aggregate):
 class Missing(Aggregate):
     """Rows in which a column has no value: a number of rows, less a number of values.
 
-    `share` is the weight of the rows, which the columns of one table share, and `values` that of the values. Where no
-    value can be missing, both are one total, and the difference is 0.
+    `share` is the weight of the rows, which the columns of one table share, and `values` that of
+    the values. Where no value can be missing, both are one total, and the difference is 0.
     """
 
     column: str = ""
@@ -252,4 +282,6 @@ class Missing(Aggregate):
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         column = unit_limits.table.column(self.column, self.typed)
         rows, values = row_total(unit_limits), value_total(column, unit_limits)
-        return ReleasedColumn(name, Formula.MISSING, ((f"{name}.rows", rows), (f"{name}.values", values)))
+        return ReleasedColumn(
+            name, Formula.MISSING, ((f"{name}.rows", rows), (f"{name}.values", values))
+        )

@@ -1,4 +1,6 @@
-"""Statistics of two columns: ratios, weighted means, covariances and correlations, with the totals they need."""
+"""Statistics of two columns: ratios, weighted means, covariances and
+correlations, with the totals they need.
+"""
 
 from __future__ import annotations
 
@@ -29,30 +31,38 @@ from dpframe.plan.types import Kind
 from dpframe.plan.unit_limits import UnitLimits
 
 NARROWING = Fraction(1, 5)  # of the price, for narrower bounds: see `release.auto.narrowing`
-_CLOSE = 1e-9  # width over size of bounds, below which floats hardly tell numbers between them apart
+# width over size of bounds, below which floats hardly tell numbers between them apart
+_CLOSE = 1e-9
 Ends = tuple[tuple[str, Bounds], ...]  # columns with their bounds
 
 
 def has_room(column: Column, ends: Bounds) -> bool:
-    """Whether bounds can be narrower: not those of true and false, of few whole numbers, or close beside their size."""
+    """Whether bounds can be narrower: not those of true and false, of few whole
+    numbers, or close beside their size.
+    """
     if column.kind == Kind.BOOLEAN or ends.upper - ends.lower <= _CLOSE * ends.magnitude:
         return False
-    return not is_whole(column) or (ends.upper - ends.lower >= 4 and all(float(end).is_integer() for end in ends))
+    return not is_whole(column) or (
+        ends.upper - ends.lower >= 4 and all(float(end).is_integer() for end in ends)
+    )
 
 
 def check_room(verb: str, columns: Iterable[tuple[Column, Bounds]]) -> None:
     """Errors: InvalidArgument where no bounds can be narrower."""
     if not any(has_room(column, ends) for column, ends in columns):
         raise InvalidArgument(
-            f"{verb}: narrow=True finds narrower bounds inside the typed ones, and no column here has room for them: "
-            "true and false, categories, few whole numbers and bounds that are not whole in a column of whole numbers "
-            "stay as they are. Leave narrow= out; the answer then has all of the price."
+            f"{verb}: narrow=True finds narrower bounds inside the typed ones, and no column here "
+            "has room for them: true and false, categories, few whole numbers and bounds that are "
+            "not whole in a column of whole numbers stay as they are. Leave narrow= out; the "
+            "answer then has all of the price."
         )
 
 
 @dataclass(frozen=True, repr=False)
 class Narrows(Aggregate):
-    """A statistic of several columns. With `narrow`, the release first narrows the bounds of these columns."""
+    """A statistic of several columns.
+    With `narrow`, the release first narrows the bounds of these columns.
+    """
 
     narrow: bool = field(default=False, kw_only=True)
 
@@ -63,17 +73,25 @@ class Narrows(Aggregate):
 
 def _typed(bounds: object, name: str) -> str:
     """Bounds as the user typed them; nothing where none were."""
-    return "" if bounds is None else f", {name}={tuple(bounds) if isinstance(bounds, tuple) else bounds!r}"
+    return (
+        ""
+        if bounds is None
+        else f", {name}={tuple(bounds) if isinstance(bounds, tuple) else bounds!r}"
+    )
 
 
-def _read(name: str, bounds: Bounds | Auto | None, unit_limits: UnitLimits) -> tuple[Column, Bounds]:
+def _read(
+    name: str, bounds: Bounds | Auto | None, unit_limits: UnitLimits
+) -> tuple[Column, Bounds]:
     """A column of numbers and its bounds.
 
-    Errors: InvalidBounds for bounds that are to be chosen from the data; those of `number_column` and `bounds_of`
+    Errors: InvalidBounds for bounds that are to be chosen from the data; those of `number_column`
+            and `bounds_of`
     """
     if isinstance(bounds, Auto):
         raise InvalidBounds(
-            f"{unit_limits.what}: dp.Auto() does not choose bounds of two columns at once. Type them, as (0, 100)."
+            f"{unit_limits.what}: dp.Auto() does not choose bounds of two columns at once. Type "
+            "them, as (0, 100)."
         )
     column = number_column(name, unit_limits)
     return column, bounds_of(column, bounds, name, unit_limits)
@@ -97,8 +115,13 @@ class Ratio(Aggregate):
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         for part in (self.top, self.bottom):
             if isinstance(part.bounds, Auto):
-                raise InvalidBounds(f"{self.typed}: dp.Auto() chooses no bounds of a ratio. Type them, as (0, 100).")
-        top, bottom = (part.output(name, replace(unit_limits, what=part.typed)) for part in (self.top, self.bottom))
+                raise InvalidBounds(
+                    f"{self.typed}: dp.Auto() chooses no bounds of a ratio. Type them, as (0, 100)."
+                )
+        top, bottom = (
+            part.output(name, replace(unit_limits, what=part.typed))
+            for part in (self.top, self.bottom)
+        )
         if top.dtype is not None or bottom.dtype is not None:
             raise WrongType(
                 f"{self.typed}: needs numbers, not durations. Make numbers of them first: "
@@ -107,16 +130,20 @@ class Ratio(Aggregate):
         ((_, over),), ((_, under),) = top.totals, bottom.totals
         if over.key == under.key:
             raise InvalidArgument(
-                f"{self.typed}: both sums are the same one, so the ratio is 1 whatever the rows are. Type two other "
-                "ones, as in dp.ratio(dp.sum('revenue', bounds=(0, 100)), dp.sum('visits', bounds=(0, 10)))."
+                f"{self.typed}: both sums are the same one, so the ratio is 1 whatever the rows "
+                "are. Type two other ones, as in dp.ratio(dp.sum('revenue', bounds=(0, 100)), "
+                "dp.sum('visits', bounds=(0, 10)))."
             )
         if under.grid.ends[0] < 0:
             raise InvalidBounds(
-                f"{self.typed}: its bounds let the second sum be negative, and a ratio divides by that sum. Give the "
-                "second sum bounds from 0 on, such as bounds=(0, 100)."
+                f"{self.typed}: its bounds let the second sum be negative, and a ratio divides by "
+                "that sum. Give the second sum bounds from 0 on, such as bounds=(0, 100)."
             )
         if not under.grid.magnitude and not under.grid.centre:
-            raise InvalidBounds(f"{self.typed}: with these bounds the sum below is 0. Give it bounds such as (0, 100).")
+            raise InvalidBounds(
+                f"{self.typed}: with these bounds the sum below is 0. Give it bounds such as (0, "
+                "100)."
+            )
         check_squares((over, under), self.typed)
         totals = ((f"{name}.sum", over), (f"{name}.divisor", under))
         return ReleasedColumn(name, Formula.RATIO, totals, False)
@@ -145,9 +172,12 @@ class WeightedMean(Aggregate):
         weights, reach = _read(self.weights, self.weight_bounds, unit_limits)
         if reach.lower < 0:
             raise InvalidBounds(
-                f"{self.typed}: a weight is 0 or more. Give the weights bounds from 0 on: weight_bounds=(0, 100)."
+                f"{self.typed}: a weight is 0 or more. Give the weights bounds from 0 on: "
+                "weight_bounds=(0, 100)."
             )
-        weighed = product_total((from_middle(column, bounds), Factor(weights, reach, Fraction(0))), unit_limits)
+        weighed = product_total(
+            (from_middle(column, bounds), Factor(weights, reach, Fraction(0))), unit_limits
+        )
         whole = sum_total(weights, reach, unit_limits, centred=False, present=(column,))
         check_squares((weighed, whole), self.typed)
         totals = ((f"{name}.sum", weighed), (f"{name}.weights", whole))
@@ -171,7 +201,10 @@ class Pair(Narrows):
         """The statistic with narrower bounds of its columns, where it asks for them."""
         if not self.narrow:
             return self
-        first, second = (bounds.get(self.column, self.bounds), bounds.get(self.beside, self.bounds_beside))
+        first, second = (
+            bounds.get(self.column, self.bounds),
+            bounds.get(self.beside, self.bounds_beside),
+        )
         return replace(self, bounds=first, bounds_beside=second, narrow=False)
 
 
@@ -220,14 +253,19 @@ def _pair_typed(pair: Pair) -> str:
     return f"{pair.column!r}, {pair.beside!r}{f', bounds={typed}' if typed else ''}{narrow}"
 
 
-def _pair_output(pair: Pair, formula: Formula, name: str, unit_limits: UnitLimits, ddof: int) -> ReleasedColumn:
-    """Sums of both columns, of their products and for a correlation of their squares, and a count, of the same rows."""
+def _pair_output(
+    pair: Pair, formula: Formula, name: str, unit_limits: UnitLimits, ddof: int
+) -> ReleasedColumn:
+    """Sums of both columns, of their products and for a correlation of their squares,
+    and a count, of the same rows.
+    """
     if any(isinstance(bounds, Auto) for bounds in (pair.bounds, pair.bounds_beside)):
         verb = pair.typed.partition("(")[0]
         raise InvalidBounds(
-            f"{pair.typed}: dp.Auto() does not choose bounds of two columns at once. Type wide ones; narrower ones "
-            f"inside them are found by {verb}({pair.column!r}, {pair.beside!r}, bounds={{{pair.column!r}: (0, 100), "
-            f"{pair.beside!r}: (0, 100)}}, narrow=True)."
+            f"{pair.typed}: dp.Auto() does not choose bounds of two columns at once. Type wide "
+            f"ones; narrower ones inside them are found by {verb}({pair.column!r}, "
+            f"{pair.beside!r}, bounds={{{pair.column!r}: (0, 100), {pair.beside!r}: (0, 100)}}, "
+            "narrow=True)."
         )
     lines = []
     for title, typed in ((pair.column, pair.bounds), (pair.beside, pair.bounds_beside)):
@@ -251,8 +289,8 @@ def _pair_output(pair: Pair, formula: Formula, name: str, unit_limits: UnitLimit
     widths = [end.upper - end.lower for end in (bounds, beside)] if formula is Formula.CORR else []
     if any(width and not 1e-65 <= width <= 1e65 for width in widths):
         raise InvalidBounds(
-            f"{pair.typed}: products of squares of values this far apart, or this close together, are beyond floats. "
-            "Give bounds that are from 1e-65 to 1e65 apart."
+            f"{pair.typed}: products of squares of values this far apart, or this close together, "
+            "are beyond floats. Give bounds that are from 1e-65 to 1e65 apart."
         )
     squares = (
         (
@@ -270,12 +308,14 @@ def _pair_output(pair: Pair, formula: Formula, name: str, unit_limits: UnitLimit
 
 @dataclass(frozen=True, repr=False)
 class Moment(Narrows):
-    """One entry of a matrix of moments, over the rows in which all columns of the matrix have a value.
+    """One entry of a matrix of moments, over the rows in which all
+    columns of the matrix have a value.
 
-    `of` has the columns that are multiplied: none for the number of rows, one for a sum, two for a sum of products.
-    `among` has all columns of the matrix with their bounds. The number of rows of a regression has the other `entries`
-    too, the `same` groups of columns and the names of the coefficients, whose influences it brings. With `narrow`, it
-    asks the release to narrow the bounds first.
+    `of` has the columns that are multiplied: none for the number of rows, one for a sum, two for a
+    sum of products. `among` has all columns of the matrix with their bounds. The number of rows of
+    a regression has the other `entries` too, the `same` groups of columns and the names of the
+    coefficients, whose influences it brings. With `narrow`, it asks the release to narrow the
+    bounds first.
     """
 
     of: Names = ()
@@ -316,15 +356,26 @@ class Moment(Narrows):
         elif x.id == y.id:
             total = power_total(x, bounds, 2, unit_limits, others)
         else:
-            total = product_total((from_middle(x, bounds), from_middle(y, beside)), unit_limits, others)
-        return ReleasedColumn(name, Formula.SUM, ((name, total),), False, bounds, bounds_beside=beside)
+            total = product_total(
+                (from_middle(x, bounds), from_middle(y, beside)), unit_limits, others
+            )
+        return ReleasedColumn(
+            name, Formula.SUM, ((name, total),), False, bounds, bounds_beside=beside
+        )
 
     def _with_influences(self, rows: ReleasedColumn, unit_limits: UnitLimits) -> ReleasedColumn:
         """The number of rows with the squared influences of each coefficient beside it."""
-        others = [pair for title, entry in self.entries for pair in entry.output(title, unit_limits).totals]
+        others = [
+            pair
+            for title, entry in self.entries
+            for pair in entry.output(title, unit_limits).totals
+        ]
         entries = (*others, *rows.totals)
         totals = [total for _, total in entries]
         moments = tuple(
-            (f"{term}.influence", influence_total(totals, unit_limits, place)) for place, term in enumerate(self.terms)
+            (f"{term}.influence", influence_total(totals, unit_limits, place))
+            for place, term in enumerate(self.terms)
         )
-        return replace(rows, moments=moments, regressors=Regressors(self.among, self.same, self.terms, entries))
+        return replace(
+            rows, moments=moments, regressors=Regressors(self.among, self.same, self.terms, entries)
+        )

@@ -1,8 +1,10 @@
-"""The steps of a plan that read one row: what each step does to the table's domain and to one unit's rows.
+"""The steps of a plan that read one row: what each step does to the table's
+domain and to one unit's rows.
 
-Every step here is stable. Each row of its result comes from one row and belongs to that row's unit, and no row gives
-two rows. So limits of a unit are enforced on the rows that reach the question, wherever the limits were typed. With
-`dp.Rows(k)` the declared number of rows still holds. There is no step that is not stable.
+Every step here is stable. Each row of its result comes from one row and belongs to that row's unit,
+and no row gives two rows. So limits of a unit are enforced on the rows that reach the question,
+wherever the limits were typed. With `dp.Rows(k)` the declared number of rows still holds. There is
+no step that is not stable.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from dpframe.theory.formulas.sensitivity import Relation
 from dpframe.usage import Hints, read_whole
 
 Effect = Literal["source", "rewrite", "filter", "join_public", "join_units", "concat", "per_unit"]
-MOST = 2**31 - 1  # limits up to here leave room for every intermediate integer (see engine/stages/limits.py)
+# limits up to here leave room for every intermediate integer (see engine/stages/limits.py)
+MOST = 2**31 - 1
 
 
 def check_limit(value: object, name: str) -> int:
@@ -36,7 +39,8 @@ def check_limit(value: object, name: str) -> int:
 class Rows(Hints):
     """The unit of a table without identifiers: one person has at most `max_rows` rows in it.
 
-    This is a declaration. The data cannot confirm it, and the release is private only if it is true.
+    This is a declaration. The data cannot confirm it, and the release is private only if it is
+    true.
 
     >>> Rows(3)
     Rows(max_rows=3)
@@ -65,7 +69,9 @@ def typed_unit(unit: object) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One line of a plan. `table` is the domain of the table after it, and `effect` what it does to rows."""
+    """One line of a plan.
+    `table` is the domain of the table after it, and `effect` what it does to rows.
+    """
 
     effect: ClassVar[Effect] = "rewrite"  # each row becomes one row of the same unit
 
@@ -96,7 +102,9 @@ class Step:
     @cached_property
     def depth(self) -> int:
         """The number of steps that follow each other, from the source to this one."""
-        return 1 + max((step.depth for step in (self.parent, *self.others) if step is not None), default=0)
+        return 1 + max(
+            (step.depth for step in (self.parent, *self.others) if step is not None), default=0
+        )
 
     @cached_property
     def size(self) -> int:
@@ -118,9 +126,9 @@ class Step:
 class Source(Step):
     """The protected table itself.
 
-    Neighbours: under "add-remove" all rows of one unit join or leave. Under "replace" one unit's rows are exchanged for
-                another unit's. With `Rows(k)` a unit is any set of at most k rows. What is `declared` says nothing of
-                them: see `dpframe.plan.declared`
+    Neighbours: under "add-remove" all rows of one unit join or leave. Under "replace" one unit's
+                rows are exchanged for another unit's. With `Rows(k)` a unit is any set of at most k
+                rows. What is `declared` says nothing of them: see `dpframe.plan.declared`
     """
 
     effect = "source"
@@ -138,20 +146,28 @@ class Source(Step):
         if isinstance(self.unit, Rows):
             if self.declared.limits != Limits():
                 raise UnsupportedOperation(
-                    f"{self.declared.limits.typed}: without an identifier column nobody can tell whose rows to limit; "
-                    f"{self.unit.typed} is the limit. Protect the table with unit='...' to enforce one."
+                    f"{self.declared.limits.typed}: without an identifier column nobody can tell "
+                    f"whose rows to limit; {self.unit.typed} is the limit. Protect the table with "
+                    "unit='...' to enforce one."
                 )
             rows = self.unit.max_rows
-            table = Table({}, (), self.relation, rows, single=rows == 1, min_units=self.declared.min_units)
+            table = Table(
+                {}, (), self.relation, rows, single=rows == 1, min_units=self.declared.min_units
+            )
             table = replace(table, people=self.people)
             return table.with_versions(self.schema).with_defaults(self.declared.columns)
-        table = Table({}, (), self.relation, defaults=self.declared.limits, min_units=self.declared.min_units)
+        table = Table(
+            {}, (), self.relation, defaults=self.declared.limits, min_units=self.declared.min_units
+        )
         table = table.with_versions(self.schema).with_defaults(self.declared.columns)
         columns = dict(table.columns)
         for name in self.unit:
             column = table.column(name, "unit=")
             if column.kind == Kind.OTHER:
-                raise WrongType(f"unit={name!r}: a column of type {show(column.domain.dtype)} cannot identify a unit.")
+                raise WrongType(
+                    f"unit={name!r}: a column of type {show(column.domain.dtype)} cannot identify "
+                    "a unit."
+                )
             columns[name] = replace(column, is_unit=True)
         unit = tuple(columns[name] for name in self.unit)
         return replace(table, columns=columns, unit=unit, people=self.people)
@@ -170,8 +186,14 @@ class Source(Step):
         return () if isinstance(self.unit, Rows) else self.unit
 
     def _line(self, *, short: bool) -> str:
-        unit, people = typed_unit(self.unit), "" if self.people is None else f", people={self.people!r}"
-        return f"dp(unit={unit}{people}, neighbors={self.relation!r}{self.declared.arguments(short=short)})"
+        unit, people = (
+            typed_unit(self.unit),
+            "" if self.people is None else f", people={self.people!r}",
+        )
+        return (
+            f"dp(unit={unit}{people}, "
+            f"neighbors={self.relation!r}{self.declared.arguments(short=short)})"
+        )
 
 
 def not_the_unit(table: Table, name: str, call: str) -> None:
@@ -179,7 +201,8 @@ def not_the_unit(table: Table, name: str, call: str) -> None:
     column = table.columns.get(name)
     if column is not None and column.is_unit:
         raise UnsupportedOperation(
-            f"{call}: {name!r} says whose row it is, and may not be rewritten. Give the new values another name."
+            f"{call}: {name!r} says whose row it is, and may not be rewritten. Give the new values "
+            "another name."
         )
 
 
@@ -187,7 +210,8 @@ def not_the_unit(table: Table, name: str, call: str) -> None:
 class Filter(Step):
     """Keep the rows where a condition holds (not where it is false or null).
 
-    Rows only leave, so no unit has more rows than before. Under "replace" a unit may now have no row.
+    Rows only leave, so no unit has more rows than before. Under "replace" a unit may now have no
+    row.
     """
 
     effect = "filter"
@@ -200,8 +224,8 @@ class Filter(Step):
         domain = nodes.domain(self.condition._node, self.before.table, "filter")
         if domain.kind != Kind.BOOLEAN:
             raise WrongType(
-                f"filter: the condition is of type {show(domain.dtype)}; it must be true or false in each row, as in "
-                "filter(dp.col('x') == 'yes')."
+                f"filter: the condition is of type {show(domain.dtype)}; it must be true or false "
+                "in each row, as in filter(dp.col('x') == 'yes')."
             )
         return replace(self.before.table, everyone=False)
 
@@ -253,7 +277,9 @@ class Drop(_OfColumns):
         table = self.before.table
         for name in self.names:
             table.column(name, "drop")
-        return replace(table, columns={n: c for n, c in table.columns.items() if n not in self.names})
+        return replace(
+            table, columns={n: c for n, c in table.columns.items() if n not in self.names}
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,7 +310,8 @@ class Rename(Step):
 class DropNulls(_OfColumns):
     """Drop the rows in which one of the columns is missing (null or NaN).
 
-    Rows only leave. Values do not change, so the versions stay; no value of these columns is missing any more.
+    Rows only leave. Values do not change, so the versions stay; no value of these columns is
+    missing any more.
     """
 
     effect, verb = "filter", "drop_nulls"
@@ -296,14 +323,19 @@ class DropNulls(_OfColumns):
         for name in self.names:
             column = table.column(name, "drop_nulls")
             if column.kind == Kind.OTHER:
-                raise WrongType(f"drop_nulls({name!r}): a column of type {show(column.domain.dtype)} cannot be read.")
+                raise WrongType(
+                    f"drop_nulls({name!r}): a column of type {show(column.domain.dtype)} cannot be "
+                    "read."
+                )
             columns[name] = replace(column, domain=replace(column.domain, nullable=False))
         return replace(table, columns=columns, everyone=False)
 
 
 @dataclass(frozen=True, eq=False)
 class Cut(Step):
-    """Put a number into one of the labelled intervals; outside all of them it is null. The labels are public keys."""
+    """Put a number into one of the labelled intervals; outside all of them it is null.
+    The labels are public keys.
+    """
 
     before: Step
     name: str
@@ -316,7 +348,9 @@ class Cut(Step):
         not_the_unit(table, self.into, call)
         self.intervals.edges_of(table.column(self.name, call).domain.dtype, call)
         clipped = table.column(self.name, call).domain.clipped
-        return table.with_versions([(self.into, replace(self.intervals.domain(self.shown), clipped=clipped))])
+        return table.with_versions(
+            [(self.into, replace(self.intervals.domain(self.shown), clipped=clipped))]
+        )
 
     @property
     def typed(self) -> str:
@@ -329,7 +363,8 @@ class Cut(Step):
 
 @dataclass(frozen=True, eq=False)
 class Bound(Step):
-    """A limit for every later question, beside earlier limits; it is enforced on the rows that reach the question.
+    """A limit for every later question, beside earlier limits;
+    it is enforced on the rows that reach the question.
 
     It takes the place of the declared limit; dp.Auto() takes the place of all declared limits.
     """
@@ -343,23 +378,29 @@ class Bound(Step):
         check_limits(self.limits, table, "bound")
         if not table.unit:
             raise UnsupportedOperation(
-                "bound: without an identifier column nobody can tell whose rows to limit; dp.Rows(k) is the limit. "
-                "Protect the table with unit='...' to enforce one."
+                "bound: without an identifier column nobody can tell whose rows to limit; "
+                "dp.Rows(k) is the limit. Protect the table with unit='...' to enforce one."
             )
         rows, auto = self.limits.max_rows, self.limits.auto
-        defaults = Limits() if auto else replace(table.defaults, max_rows=None) if rows else table.defaults
+        defaults = (
+            Limits() if auto else replace(table.defaults, max_rows=None) if rows else table.defaults
+        )
         return replace(table, limits=table.limits.and_also(self.limits), defaults=defaults)
 
     @property
     def typed(self) -> str:
-        arguments = [f"{name}={value}" for name, value in vars(self.limits).items() if isinstance(value, int)]
+        arguments = [
+            f"{name}={value}" for name, value in vars(self.limits).items() if isinstance(value, int)
+        ]
         if self.limits.auto is not None:
             arguments.append(f"limits={self.limits.auto.typed}")
         return f"bound({', '.join(arguments)})"
 
 
 def lineage(step: Step) -> Iterable[Step]:
-    """The steps of a plan, from the source on; where plans are joined or concatenated, those of the first plan."""
+    """The steps of a plan, from the source on; where plans are joined or
+    concatenated, those of the first plan.
+    """
     steps = [step]
     while (before := steps[-1].parent) is not None:
         steps.append(before)
@@ -367,28 +408,38 @@ def lineage(step: Step) -> Iterable[Step]:
 
 
 def rebased(step: Step, data: Any) -> Step:
-    """A plan on other rows with the same columns. Errors: UnsupportedOperation for a plan of several tables."""
+    """A plan on other rows with the same columns.
+    Errors: UnsupportedOperation for a plan of several tables.
+    """
     sources = sources_of(step)
     if len(sources) > 1:
-        raise UnsupportedOperation("A question about several protected tables cannot be asked of one made-up table.")
+        raise UnsupportedOperation(
+            "A question about several protected tables cannot be asked of one made-up table."
+        )
     return exchanged(step, lambda source: replace(source, data=data))
 
 
 def exchanged(step: Step, other: Callable[[Source], Step]) -> Step:
-    """A plan from other sources with the same columns, or from steps on them. Each source has one in its place."""
+    """A plan from other sources with the same columns, or from steps on them.
+    Each source has one in its place.
+    """
     others = {id(source): other(source) for source in sources_of(step)}
 
     def made(step: Step) -> Step:
         if isinstance(step, Source):
             return others[id(step)]
         assert step.parent is not None
-        return replace(step.with_others([made(more) for more in step.others]), **{"before": made(step.parent)})
+        return replace(
+            step.with_others([made(more) for more in step.others]), **{"before": made(step.parent)}
+        )
 
     return made(step)
 
 
 def source_of(step: Step) -> Source:
-    """The protected table at the start of a plan; where plans are joined or concatenated, that of the first plan."""
+    """The protected table at the start of a plan; where plans are joined or
+    concatenated, that of the first plan.
+    """
     first = next(iter(lineage(step)))
     assert isinstance(first, Source)
     return first

@@ -1,8 +1,8 @@
 """Steps that make rows from several rows or several tables, and what one unit has after them.
 
-Every row of a result belongs to one unit. It is computed from that unit's rows and public tables, and from nothing
-else. So a unit that joins, leaves or changes its rows changes only its own rows of the result. There may be many of
-these; the limits that the question enforces bound their effect.
+Every row of a result belongs to one unit. It is computed from that unit's rows and public tables,
+and from nothing else. So a unit that joins, leaves or changes its rows changes only its own rows of
+the result. There may be many of these; the limits that the question enforces bound their effect.
 """
 
 from __future__ import annotations
@@ -19,7 +19,15 @@ from narwhals.dtypes import DType
 from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation, WrongType
 from dpframe.fields import Fields, Names
 from dpframe.plan import declared
-from dpframe.plan.columns import Bounds, Column, ColumnDefaults, ColumnDomain, Limits, Possible, Table
+from dpframe.plan.columns import (
+    Bounds,
+    Column,
+    ColumnDefaults,
+    ColumnDomain,
+    Limits,
+    Possible,
+    Table,
+)
 from dpframe.plan.scalars import Scalar
 from dpframe.plan.steps.basic import MOST, Bound, Step, lineage, source_of, sources_of
 from dpframe.plan.steps.rewrites import UnderPolicy
@@ -41,8 +49,9 @@ def key_types(
 ) -> tuple[DType, ...]:
     """The types in which the columns of a join are compared, or a typed error.
 
-    Whole numbers are compared as Int64, or as UInt64 where both are; other numbers as Float64. So a pandas column that
-    is float because of a null still finds its keys; -0.0 equals 0.0. Times are compared only if their types are equal.
+    Whole numbers are compared as Int64, or as UInt64 where both are; other numbers as Float64. So a
+    pandas column that is float because of a null still finds its keys; -0.0 equals 0.0. Times are
+    compared only if their types are equal.
     """
     types: list[DType] = []
     for first, second, name in zip(here, there, on, strict=True):
@@ -50,8 +59,9 @@ def key_types(
         wide = [dtype in (nw.Int128, nw.UInt128) for dtype in both]
         if all(wide) or (any(wide) and kinds != {Kind.INTEGER}):
             raise WrongType(
-                f"{call}: {name!r} is of type {show(first.dtype)} here and {show(second.dtype)} there; numbers of 128 "
-                f"bits are no keys of a join. Cast them, as in .cast({name!r}, 'int64')."
+                f"{call}: {name!r} is of type {show(first.dtype)} here and {show(second.dtype)} "
+                "there; numbers of 128 bits are no keys of a join. Cast them, as in "
+                f".cast({name!r}, 'int64')."
             )
         if all(dtype == nw.UInt64 for dtype in both):
             types.append(nw.UInt64())
@@ -65,8 +75,9 @@ def key_types(
             types.append(first.dtype)
         else:
             raise WrongType(
-                f"{call}: {name!r} is of type {show(first.dtype)} here and {show(second.dtype)} there; cast one of "
-                f"them so that they can be equal, as in .cast({name!r}, 'string')."
+                f"{call}: {name!r} is of type {show(first.dtype)} here and {show(second.dtype)} "
+                f"there; cast one of them so that they can be equal, as in .cast({name!r}, "
+                "'string')."
             )
     return tuple(types)
 
@@ -81,25 +92,32 @@ def _limits(*plans: Step, single: bool) -> Limits:
     limits = Limits(max_rows=1) if single else Limits()
     for step in plans:
         for earlier in lineage(step):
-            limits = limits.and_also(earlier.limits) if isinstance(earlier, (Bound, UnderPolicy)) else limits
+            limits = (
+                limits.and_also(earlier.limits)
+                if isinstance(earlier, (Bound, UnderPolicy))
+                else limits
+            )
             limits = limits.and_also(_limits(*earlier.others, single=False))
     return limits
 
 
 @dataclass(frozen=True, eq=False)
 class Join(Step):
-    """Each row with the rows of a public table that have its key. With "left", rows without a match stay too.
+    """Each row with the rows of a public table that have its key.
+    With "left", rows without a match stay too.
 
     Neighbours: tables that differ in the rows of one unit; the public table is the same for both
-    Changes:    the rows that come from that unit's rows: at most `most` from each. `most` is the largest number of
-                public rows with one key, at least 1
-    Bound:      with an identifier, the limits, enforced on the rows that come out; with `dp.Rows(k)`, k · most rows
-    Why:        a row of the result is one row of the protected table and public values, so it belongs to that row's
-                unit. A missing key equals no key
-    Source:     McSherry 2009, "Privacy integrated queries", section 3.6, for joins whose fan-out is bounded
+    Changes:  the rows that come from that unit's rows: at most `most` from each. `most` is the
+                largest number of public rows with one key, at least 1
+    Bound:  with an identifier, the limits, enforced on the rows that come out; with `dp.Rows(k)`, k
+            · most rows
+    Why:  a row of the result is one row of the protected table and public values, so it belongs to
+                that row's unit. A missing key equals no key
+    Source:  McSherry 2009, "Privacy integrated queries", section 3.6, for joins whose fan-out is
+             bounded
 
-    What the public columns hold is public too: their ends, and their different values, are `declared`, as bounds and
-    keys of a protected table may be.
+    What the public columns hold is public too: their ends, and their different values, are
+    `declared`, as bounds and keys of a protected table may be.
     """
 
     effect = "join_public"
@@ -110,7 +128,9 @@ class Join(Step):
     how: How
     most: int
     content: str  # tells two public tables apart
-    declared: Mapping[str, tuple[Bounds | None, tuple[Scalar, ...] | None]] = field(default_factory=dict, repr=False)
+    declared: Mapping[str, tuple[Bounds | None, tuple[Scalar, ...] | None]] = field(
+        default_factory=dict, repr=False
+    )
 
     @property
     def effect_facts(self) -> Fields:
@@ -123,11 +143,19 @@ class Join(Step):
 
     @cached_property
     def brought(self) -> dict[str, ColumnDomain]:
-        """The columns of the public table that are joined to the rows. A row without a match has null in them."""
+        """The columns of the public table that are joined to the rows.
+        A row without a match has null in them.
+        """
         domains = {name: domain for name, domain in self.public.schema if name not in self.on}
         listed = {name: keys for name, (_, keys) in self.declared.items() if keys is not None}
-        possible = {name: Possible.listed(keys, "what the public table has") for name, keys in listed.items()}
-        return {name: replace(d, nullable=True, possible=possible.get(name)) for name, d in domains.items()}
+        possible = {
+            name: Possible.listed(keys, "what the public table has")
+            for name, keys in listed.items()
+        }
+        return {
+            name: replace(d, nullable=True, possible=possible.get(name))
+            for name, d in domains.items()
+        }
 
     @cached_property
     def keys(self) -> tuple[DType, ...]:
@@ -137,7 +165,8 @@ class Join(Step):
         for name in self.on:
             if name not in there:
                 raise UnknownColumn(
-                    f"{self.call}: the public table has no column {name!r}. Columns: {', '.join(there)}."
+                    f"{self.call}: the public table has no column {name!r}. Columns: "
+                    f"{', '.join(there)}."
                 )
         here = [table.column(name, self.call).domain for name in self.on]
         for name, domain in zip(self.on, here, strict=True):
@@ -145,8 +174,8 @@ class Join(Step):
             possible = domain.possible
             if values and possible is not None and not any(map(possible.holds, values)):
                 raise InvalidArgument(
-                    f"{self.call}: no row can have a key that the public table has in {name!r}, so nothing would be "
-                    f"joined. Give the public table {possible.give}."
+                    f"{self.call}: no row can have a key that the public table has in {name!r}, so "
+                    f"nothing would be joined. Give the public table {possible.give}."
                 )
         return key_types(here, [there[name] for name in self.on], self.on, self.call)
 
@@ -156,20 +185,24 @@ class Join(Step):
         table = self.before.table
         if both := [name for name in self.brought if name in table.columns]:
             raise InvalidArgument(
-                f"{self.call}: both tables have a column {both[0]!r}; rename or drop it in one of them first."
+                f"{self.call}: both tables have a column {both[0]!r}; rename or drop it in one of "
+                "them first."
             )
         single = table.single and self.most <= 1
         limits = table.limits if self.most <= 1 else _limits(self.before, single=single)
         rows = table.declared and table.declared * max(self.most, 1)
         if rows is not None and rows > MOST:
             raise UnsupportedOperation(
-                f"{self.call}: one key has {self.most} public rows, and one person would have too many to bound."
+                f"{self.call}: one key has {self.most} public rows, and one person would have too "
+                "many to bound."
             )
         everyone = table.everyone and self.how is How.LEFT
         table = replace(table, single=single, everyone=everyone, limits=limits, declared=rows)
         table = table.with_versions(self.brought.items())
         facts = {name: fact for name, fact in self.declared.items() if name in self.brought}
-        return table.with_defaults({name: ColumnDefaults(*fact, self.typed) for name, fact in facts.items()})
+        return table.with_defaults(
+            {name: ColumnDefaults(*fact, self.typed) for name, fact in facts.items()}
+        )
 
     @property
     def typed(self) -> str:
@@ -180,36 +213,41 @@ class Join(Step):
 # Several protected tables of the same units
 
 _JOINED = (
-    " The join makes a row of each two rows of a unit, so what one table declares is not enough. If the other one has "
-    "one row for each unit, say so where it is protected: dp.protect(..., max_rows=1)."
+    " The join makes a row of each two rows of a unit, so what one table declares is not enough. "
+    "If the other one has one row for each unit, say so where it is protected: dp.protect(..., "
+    "max_rows=1)."
 )
 
 
 def same_units(first: Step, second: Step, call: str) -> tuple[DType | None, ...]:
-    """The types in which the identifiers of two plans are compared; None if they need no conversion.
+    """The types in which the identifiers of two plans are compared;
+    None if they need no conversion.
 
-    Two different identifiers must stay different, or rows of one unit would go to another. So whole numbers are
-    compared as whole numbers, texts as texts, and nothing is rounded. Errors: UnsupportedOperation, WrongType
+    Two different identifiers must stay different, or rows of one unit would go to another. So whole
+    numbers are compared as whole numbers, texts as texts, and nothing is rounded. Errors:
+    UnsupportedOperation, WrongType
     """
     one, two = source_of(first), source_of(second)
     if not first.table.unit or not second.table.unit:
         raise UnsupportedOperation(
-            f"{call}: with dp.Rows(k) nobody can tell which rows of two tables are one person's. Protect both with "
-            "unit='...'."
+            f"{call}: with dp.Rows(k) nobody can tell which rows of two tables are one person's. "
+            "Protect both with unit='...'."
         )
     if one.unit != two.unit:
         raise UnsupportedOperation(
-            f"{call}: the tables have different units, {one.unit} and {two.unit}. Name the identifying columns alike "
-            "before the tables are protected."
+            f"{call}: the tables have different units, {one.unit} and {two.unit}. Name the "
+            "identifying columns alike before the tables are protected."
         )
     if one.people != two.people:
         raise UnsupportedOperation(
-            f"{call}: the tables have units of different names, people={one.people!r} and people={two.people!r}. If "
-            "they are the same people, protect both with the same people=."
+            f"{call}: the tables have units of different names, people={one.people!r} and "
+            f"people={two.people!r}. If they are the same people, protect both with the same "
+            "people=."
         )
     if one.relation != two.relation:
         raise UnsupportedOperation(
-            f"{call}: one table has neighbors={one.relation!r}, the other {two.relation!r}; they must be the same."
+            f"{call}: one table has neighbors={one.relation!r}, the other {two.relation!r}; they "
+            "must be the same."
         )
     types: list[DType | None] = []
     for mine, theirs in zip(first.table.unit, second.table.unit, strict=True):
@@ -223,8 +261,8 @@ def same_units(first: Step, second: Step, call: str) -> tuple[DType | None, ...]
             types.append(nw.Int64())
         else:
             raise WrongType(
-                f"{call}: the unit is of type {show(a)} in one table and {show(b)} in the other; give it the same "
-                "type before the tables are protected."
+                f"{call}: the unit is of type {show(a)} in one table and {show(b)} in the other; "
+                "give it the same type before the tables are protected."
             )
     return tuple(types)
 
@@ -232,21 +270,24 @@ def same_units(first: Step, second: Step, call: str) -> tuple[DType | None, ...]
 def common_units(first: Step, others: Iterable[Step], call: str) -> tuple[DType | None, ...]:
     """The types in which the identifiers of several plans are compared; see `same_units`."""
     pairs = [same_units(first, other, call) for other in others]
-    return tuple(next((t for t in types if t is not None), None) for types in zip(*pairs, strict=True))
+    return tuple(
+        next((t for t in types if t is not None), None) for types in zip(*pairs, strict=True)
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class JoinProtected(Step):
-    """Each row with the rows of its unit in another protected table for which the other keys agree too.
+    """Each row with the rows of its unit in another protected table for
+    which the other keys agree too.
 
     Neighbours: one unit's rows join, leave or are exchanged in both tables at once
     Changes:    the rows that come from that unit's rows, any number of them
     Bound:      the limits, enforced on the rows that come out
-    Why:        the identifier is among the keys, so a row of the result is made of two rows of one unit
+    Why:  the identifier is among the keys, so a row of the result is made of two rows of one unit
     Source:     the definition of user-level neighbours
 
-    Declared limits stay where one of the tables has one row of a unit: see `dpframe.plan.declared.beside`. What is
-    declared of columns stays.
+    Declared limits stay where one of the tables has one row of a unit: see
+    `dpframe.plan.declared.beside`. What is declared of columns stays.
     """
 
     effect = "join_units"
@@ -271,7 +312,10 @@ class JoinProtected(Step):
     @cached_property
     def units(self) -> tuple[DType | None, ...]:
         """The types in which identifiers are compared."""
-        types, (here, there) = same_units(self.before, self.other, self.call), (self.before.table, self.other.table)
+        types, (here, there) = (
+            same_units(self.before, self.other, self.call),
+            (self.before.table, self.other.table),
+        )
         _unique(self.on, self.call)
         mine = [here.column(name, self.call).id for name in self.on]
         theirs = [there.column(name, f"{self.call}: the other table").id for name in self.on]
@@ -279,14 +323,16 @@ class JoinProtected(Step):
         if any((a.id, b.id) not in pairs for a, b in zip(here.unit, there.unit, strict=True)):
             names = ", ".join(map(repr, source_of(self.before).unit))  # type: ignore[arg-type]
             raise UnsupportedOperation(
-                f"{self.call}: on= must hold the columns that identify the unit, {names}, or a row would be made of "
-                "two people's and have no owner."
+                f"{self.call}: on= must hold the columns that identify the unit, {names}, or a row "
+                "would be made of two people's and have no owner."
             )
         return types
 
     @property
     def _nobody_leaves(self) -> bool:
-        """Whether each unit that both tables have keeps a row, and the other table has the same units."""
+        """Whether each unit that both tables have keeps a row, and the
+        other table has the same units.
+        """
         sources, more = sources_of(self.before), sources_of(self.other)
         same = all(any(source is mine for mine in sources) for source in more)
         return same and (self.how is How.LEFT or (not self.besides and len(sources) == len(more)))
@@ -304,13 +350,18 @@ class JoinProtected(Step):
     @cached_property
     def keys(self) -> tuple[DType, ...]:
         """The types in which the other keys are compared."""
-        here, there = ([t.columns[n].domain for n in self.besides] for t in (self.before.table, self.other.table))
+        here, there = (
+            [t.columns[n].domain for n in self.besides]
+            for t in (self.before.table, self.other.table)
+        )
         return key_types(here, there, self.besides, self.call)
 
     @cached_property
     def brought(self) -> dict[str, Column]:
         """The columns of the other table that are joined to the rows."""
-        return {name: column for name, column in self.other.table.columns.items() if name not in self.on}
+        return {
+            name: column for name, column in self.other.table.columns.items() if name not in self.on
+        }
 
     @cached_property
     def table(self) -> Table:
@@ -318,10 +369,13 @@ class JoinProtected(Step):
         here, there = self.before.table, self.other.table
         if both := [name for name in self.brought if name in here.columns]:
             raise InvalidArgument(
-                f"{self.call}: both tables have a column {both[0]!r}; rename or drop it in one of them first."
+                f"{self.call}: both tables have a column {both[0]!r}; rename or drop it in one of "
+                "them first."
             )
         single = here.single and there.single
-        everyone = here.everyone and self._nobody_leaves and (self.how is How.LEFT or there.everyone)
+        everyone = (
+            here.everyone and self._nobody_leaves and (self.how is How.LEFT or there.everyone)
+        )
         defaults = declared.beside(here, there)
         lost = not defaults.typed and (here.defaults.typed or there.defaults.typed)
         table = replace(
@@ -336,7 +390,8 @@ class JoinProtected(Step):
         )
         missing = self.how is How.LEFT
         return table.with_versions(
-            (name, replace(c.domain, nullable=c.domain.nullable or missing)) for name, c in self.brought.items()
+            (name, replace(c.domain, nullable=c.domain.nullable or missing))
+            for name, c in self.brought.items()
         ).with_defaults({name: c.defaults for name, c in self.brought.items()})
 
     @property
@@ -351,8 +406,8 @@ class Concat(Step):
 
     Neighbours: one unit's rows join, leave or are exchanged in all tables at once
     Changes:    that unit's rows, of all tables together
-    Bound:      the limits, enforced on the rows of the result: a unit with rows in every table keeps no more rows than
-                a unit with rows in one table
+    Bound:  the limits, enforced on the rows of the result: a unit with rows in every table keeps no
+                more rows than a unit with rows in one table
     Why:        a row of the result is one row of one table, and keeps its identifier
     Source:     the definition of user-level neighbours
 
@@ -390,27 +445,44 @@ class Concat(Step):
             if set(table.columns) != set(first.columns):
                 odd = sorted(set(table.columns) ^ set(first.columns))[0]
                 raise InvalidArgument(
-                    f"concat: the tables have the same columns, but {odd!r} is not in all; select first."
+                    f"concat: the tables have the same columns, but {odd!r} is not in all; select "
+                    "first."
                 )
             roles = {name: _role(first, first.columns[name]) for name in first.columns}
             if any(_role(table, table.columns[name]) != role for name, role in roles.items()):
-                raise UnsupportedOperation("concat: the columns that identify the unit must have the same names.")
-        domains = {name: _joint([t.columns[name].domain for t in tables], name) for name in first.columns}
-        base = Table({}, (), first.relation, everyone=all(t.everyone for t in tables), defaults=declared.in_all(tables))
-        limits, least = _limits(*self.parts, single=False), declared.most_of(tables)
-        result = replace(base, limits=limits, min_units=least, locks=declared.locks_of(tables)).with_versions(
-            domains.items()
+                raise UnsupportedOperation(
+                    "concat: the columns that identify the unit must have the same names."
+                )
+        domains = {
+            name: _joint([t.columns[name].domain for t in tables], name) for name in first.columns
+        }
+        base = Table(
+            {},
+            (),
+            first.relation,
+            everyone=all(t.everyone for t in tables),
+            defaults=declared.in_all(tables),
         )
+        limits, least = _limits(*self.parts, single=False), declared.most_of(tables)
+        result = replace(
+            base, limits=limits, min_units=least, locks=declared.locks_of(tables)
+        ).with_versions(domains.items())
         result = result.with_defaults(declared.columns_in_all(tables))
         columns, units = dict(result.columns), []
         for i, unit in enumerate(first.unit):
             name = next((n for n, c in first.columns.items() if c.id == unit.id), None)
-            domain = columns[name].domain if name else _joint([t.unit[i].domain for t in tables], "unit")
-            column = Column(columns[name].id if name else f"v{result.versions + i}", domain, is_unit=True)
+            domain = (
+                columns[name].domain if name else _joint([t.unit[i].domain for t in tables], "unit")
+            )
+            column = Column(
+                columns[name].id if name else f"v{result.versions + i}", domain, is_unit=True
+            )
             units.append(column)
             if name:
                 columns[name] = column
-        return replace(result, columns=columns, unit=tuple(units), versions=result.versions + len(units))
+        return replace(
+            result, columns=columns, unit=tuple(units), versions=result.versions + len(units)
+        )
 
     @property
     def typed(self) -> str:
@@ -445,8 +517,16 @@ def _joint(domain: Sequence[ColumnDomain], name: str) -> ColumnDomain:
     bounds = None
     if len(ends) == len(domain):
         bounds = Bounds(min(b.lower for b in ends), max(b.upper for b in ends))
-        bounds = Bounds(float(bounds.lower), float(bounds.upper)) if kind(dtype) == Kind.FLOAT else bounds
+        bounds = (
+            Bounds(float(bounds.lower), float(bounds.upper))
+            if kind(dtype) == Kind.FLOAT
+            else bounds
+        )
     known = [f.possible for f in domain if f.possible is not None]
-    possible = known[0].either(*known[1:]) if len(known) == len(domain) and dtype == types[0] else None
+    possible = (
+        known[0].either(*known[1:]) if len(known) == len(domain) and dtype == types[0] else None
+    )
     clipped = next((f.clipped for f in domain if f.clipped), "")
-    return ColumnDomain(dtype, nullable, bounds, keys, domain[0].origin if bounds or keys else "", possible, clipped)
+    return ColumnDomain(
+        dtype, nullable, bounds, keys, domain[0].origin if bounds or keys else "", possible, clipped
+    )

@@ -26,7 +26,9 @@ from dpframe.plan.types import Kind, kind, show
 
 @dataclass(frozen=True, eq=False)
 class Rewrite(Step):
-    """A step that writes columns, each computed from its own row. Engines run all of these steps alike."""
+    """A step that writes columns, each computed from its own row.
+    Engines run all of these steps alike.
+    """
 
     before: Step
 
@@ -43,7 +45,9 @@ class Rewrite(Step):
 
 @dataclass(frozen=True, eq=False)
 class WithColumns(Rewrite):
-    """Write columns, each computed from its own row. They are new versions, so old bounds do not hold for them."""
+    """Write columns, each computed from its own row.
+    They are new versions, so old bounds do not hold for them.
+    """
 
     columns: tuple[tuple[str, Expr], ...]
 
@@ -96,10 +100,11 @@ class Clip(Rewrite):
 
     @cached_property
     def _joined(self) -> tuple[Step, Any, Any]:
-        """The step before all clips of this column in a row, and the limits of all of them together.
+        """The step before all clips of this column in a row, and the
+        limits of all of them together.
 
-        A value that is moved into [a, b], and then into [c, d], is moved into what [c, d] makes of a and of b. Limits
-        of whole numbers are whole before that: of 5 and 9, [0, 2.5] makes 2.
+        A value that is moved into [a, b], and then into [c, d], is moved into what [c, d] makes of
+        a and of b. Limits of whole numbers are whole before that: of 5 and 9, [0, 2.5] makes 2.
         """
         before, lower, upper = self.before, self.lower, self.upper
         dtype = before.table.columns[self.name].domain.dtype
@@ -122,7 +127,9 @@ class Clip(Rewrite):
         not_the_unit(table, self.name, call)
         domain = table.column(self.name, call).domain
         result = clip_domain(call, domain, self.lower, self.upper, self.typed)
-        return table.with_versions([(self.name, imaged("clip", Applied(call, [domain], vars(self)), result))])
+        return table.with_versions(
+            [(self.name, imaged("clip", Applied(call, [domain], vars(self)), result))]
+        )
 
     @property
     def typed(self) -> str:
@@ -146,7 +153,9 @@ class FillNull(Rewrite):
         not_the_unit(table, self.name, call)
         domain = table.column(self.name, call).domain
         result = fill_domain(call, domain, self.value, self.typed)
-        return table.with_versions([(self.name, imaged("fill_null", Applied(call, [domain], vars(self)), result))])
+        return table.with_versions(
+            [(self.name, imaged("fill_null", Applied(call, [domain], vars(self)), result))]
+        )
 
     @property
     def typed(self) -> str:
@@ -155,7 +164,9 @@ class FillNull(Rewrite):
 
 @dataclass(frozen=True, eq=False)
 class Cast(Rewrite):
-    """Another type for some columns; a value that does not convert is null. Domains are derived anew."""
+    """Another type for some columns; a value that does not convert is null.
+    Domains are derived anew.
+    """
 
     types: tuple[tuple[str, DType], ...]
 
@@ -171,7 +182,9 @@ class Cast(Rewrite):
             not_the_unit(table, name, call)
             domain = table.column(name, call).domain
             result = cast_domain(call, domain, dtype, self.typed)
-            domains.append((name, imaged("cast", Applied(call, [domain], {"dtype": dtype}), result)))
+            domains.append(
+                (name, imaged("cast", Applied(call, [domain], {"dtype": dtype}), result))
+            )
         return table.with_versions(domains)
 
     @property
@@ -181,17 +194,19 @@ class Cast(Rewrite):
 
 @dataclass(frozen=True, eq=False)
 class UnderPolicy(Rewrite):
-    """A table under a policy file: its bounds and keys hold for the cells, and its limits for every later question.
+    """A table under a policy file: its bounds and keys hold for the cells, and its
+    limits for every later question.
 
     Neighbours: those of the table
-    Changes:    the unit's own rows alone: a value outside of the bounds is moved to the nearest one, and a value that
-                the keys do not list is missing from here on
-    Bound:      one row for each row, of the same unit. The limits are enforced on the rows that reach a question, as
-                those of `Bound` are
-    Why:        a cell is computed from itself and the file, which is fixed before anything is read. No later step sees
-                the cells as they were. So whatever is typed after this, a question is one about the table that the
-                file describes, in which each value lies within the bounds and keys; a question with wider bounds or
-                limits has more noise, and no value or row counts for more
+    Changes:  the unit's own rows alone: a value outside of the bounds is moved to the nearest one,
+                and a value that the keys do not list is missing from here on
+    Bound:  one row for each row, of the same unit. The limits are enforced on the rows that reach a
+                question, as those of `Bound` are
+    Why:  a cell is computed from itself and the file, which is fixed before anything is read. No
+                later step sees the cells as they were. So whatever is typed after this, a question
+                is one about the table that the file describes, in which each value lies within the
+                bounds and keys; a question with wider bounds or limits has more noise, and no value
+                or row counts for more
     Source:     post-processing of each row, as for all steps here
     """
 
@@ -228,7 +243,14 @@ class UnderPolicy(Rewrite):
             not_the_unit(table, name, call)
             domain = nodes.domain(value, table, call)
             clipped = self.lock.file if name in self.bounds else ""
-            domains.append((name, replace(domain, keys=self.keys.get(name), origin=self.lock.file, clipped=clipped)))
+            domains.append(
+                (
+                    name,
+                    replace(
+                        domain, keys=self.keys.get(name), origin=self.lock.file, clipped=clipped
+                    ),
+                )
+            )
         table = table.with_versions(domains).with_defaults(self.defaults)
         return replace(
             table,

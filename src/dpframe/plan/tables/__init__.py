@@ -1,4 +1,6 @@
-"""Questions that are answered with several tables: marginals, hierarchies, and the tables behind synthetic rows."""
+"""Questions that are answered with several tables:
+marginals, hierarchies, and the tables behind synthetic rows.
+"""
 
 from dpframe.plan.tables.hierarchy import (
     Hierarchy,

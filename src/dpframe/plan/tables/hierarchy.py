@@ -31,8 +31,9 @@ _TOTAL = "total"  # the name of the level above all columns
 class Tree:
     """The tree of a question, without any row. A release may keep this.
 
-    `columns` are the columns of the levels, from the top; `crossed` those that every level is crossed with, which have
-    `cells` combinations of keys. `shape` has one level more, the root; its leaves are in the order of release.
+    `columns` are the columns of the levels, from the top; `crossed` those that every level is
+    crossed with, which have `cells` combinations of keys. `shape` has one level more, the root; its
+    leaves are in the order of release.
     """
 
     columns: Names
@@ -65,10 +66,10 @@ class Tree:
 class Hierarchy(Question):
     """Rows or sums by the leaves of a public tree, and by every level above them.
 
-    `by` are the columns of the tree and those that it is crossed with; `keys` are the leaves, each with every crossed
-    key. Rows are read by leaf, under the limits of one unit; upper levels are sums of leaves. Each level is measured
-    with noise of its own: see `theory.formulas.hierarchies`. `typed_shares` are the parts of the price by level, from
-    the root, if they were typed.
+    `by` are the columns of the tree and those that it is crossed with; `keys` are the leaves, each
+    with every crossed key. Rows are read by leaf, under the limits of one unit; upper levels are
+    sums of leaves. Each level is measured with noise of its own: see `theory.formulas.hierarchies`.
+    `typed_shares` are the parts of the price by level, from the root, if they were typed.
     """
 
     tree: Tree | None = None
@@ -78,7 +79,9 @@ class Hierarchy(Question):
     def tables_in_words(self) -> str:
         """The levels of a hierarchy, and how the price is split over them."""
         tree = self.levels
-        nodes = ", ".join(f"{size:,} {name}" for size, name in zip(tree.shape.sizes, tree.names, strict=True))
+        nodes = ", ".join(
+            f"{size:,} {name}" for size, name in zip(tree.shape.sizes, tree.names, strict=True)
+        )
         by = f", each by {' and '.join(tree.crossed)} ({tree.cells} cells)" if tree.crossed else ""
         normal, pure = (
             [float(share / sum(shares)) for share in shares]
@@ -92,10 +95,10 @@ class Hierarchy(Question):
             for shares in (normal, pure)
         )
         return (
-            f"Keys are public: a tree with {nodes}{by}, whatever the data holds. A row counts if its leaf is listed. "
-            "Every level is measured with noise of its own, and all levels are fitted to each other by least squares, "
-            f"so that they add up. Shares of ρ, for Gaussian noise: {of_rho}. Shares of ε, for Laplace noise: "
-            f"{of_epsilon}."
+            f"Keys are public: a tree with {nodes}{by}, whatever the data holds. A row counts if "
+            "its leaf is listed. Every level is measured with noise of its own, and all levels "
+            "are fitted to each other by least squares, so that they add up. Shares of ρ, for "
+            f"Gaussian noise: {of_rho}. Shares of ε, for Laplace noise: {of_epsilon}."
         )
 
     @property
@@ -124,15 +127,20 @@ class Hierarchy(Question):
         """The column of the leaves, as it would be by itself. Errors: those of the aggregate."""
         _ = self.group_columns
         if self.undecided:
-            raise UnsupportedOperation("hierarchy: dp.Auto() cannot choose limits or bounds here; type them.")
+            raise UnsupportedOperation(
+                "hierarchy: dp.Auto() cannot choose limits or bounds here; type them."
+            )
         ((name, aggregate),) = self.aggregates
         if name in self.by:
             raise InvalidArgument(
-                f"hierarchy: the result would have two columns {name!r}; rename({{{name!r}: '{name}_key'}}) before."
+                f"hierarchy: the result would have two columns {name!r}; rename({{{name!r}: "
+                f"'{name}_key'}}) before."
             )
         column = aggregate.output(name, replace(self.unit_limits, what=aggregate.typed))
         if column.dtype is not None:
-            raise UnsupportedOperation(f"hierarchy: {name!r} is a column of times; a hierarchy has counts and sums.")
+            raise UnsupportedOperation(
+                f"hierarchy: {name!r} is a column of times; a hierarchy has counts and sums."
+            )
         check_squares((total for _, total in column.totals), f"hierarchy: {aggregate.typed}")
         return column
 
@@ -144,10 +152,11 @@ class Hierarchy(Question):
 
     @cached_property
     def bounds(self) -> tuple[Sensitivity, ...]:
-        """The distance by which one unit moves the totals of each level, from the root (units of the totals' integer).
+        """The distance by which one unit moves the totals of each level, from the root
+        (units of the totals' integer).
 
-        Bound:  a unit's rows are limited in the leaves, and `node_limits` says what follows for a level above; the rest
-                is the bound of a count or sum by group
+        Bound:  a unit's rows are limited in the leaves, and `node_limits` says what follows for a
+                level above; the rest is the bound of a count or sum by group
         """
         total = self.leaf.total
         limits, relation, bounds = self.unit_limits.contribution, self.table.relation, []
@@ -162,15 +171,22 @@ class Hierarchy(Question):
         return tuple(bounds)
 
     def limits_on(self, total: Total) -> FieldDict:
-        """The limits at a level, and how many leaves one of its nodes has, from which they follow."""
+        """The limits at a level, and how many leaves one of its
+        nodes has, from which they follow.
+        """
         shape = self.levels.shape
-        level, limits = len(total.among) - 1 - len(self.levels.crossed), self.unit_limits.contribution
+        level, limits = (
+            len(total.among) - 1 - len(self.levels.crossed),
+            self.unit_limits.contribution,
+        )
         leaves, cells = shape.most_leaves[level], shape.sizes[level] * self.levels.cells
         return {"limits": node_limits(limits, leaves).to_json(), "cells": cells, "leaves": leaves}
 
     @property
     def bits(self) -> int:
-        """Number of bits of the noisy totals below the grid step: always 20 for counts, so that rounding is small."""
+        """Number of bits of the noisy totals below the grid step:
+        always 20 for counts, so that rounding is small.
+        """
         total = self.leaf.total
         return FRACTION_BITS if total.counts_rows else total.fraction
 
@@ -180,7 +196,9 @@ class Hierarchy(Question):
         shares = self._shares
         return tuple(
             Allotment((name,), total, normal, pure)
-            for name, total, (normal, pure) in zip(self.levels.names, self._totals, shares, strict=True)
+            for name, total, (normal, pure) in zip(
+                self.levels.names, self._totals, shares, strict=True
+            )
         )
 
     @cached_property
@@ -188,7 +206,9 @@ class Hierarchy(Question):
         """The totals of the levels, from the root."""
         total = self.leaf.total
         return tuple(
-            replace(total, fraction=self.bits, sensitivity=bound, among=("", *self.levels.by(level)))
+            replace(
+                total, fraction=self.bits, sensitivity=bound, among=("", *self.levels.by(level))
+            )
             for level, bound in enumerate(self.bounds)
         )
 
@@ -201,7 +221,9 @@ class Hierarchy(Question):
             return ((Fraction(1), Fraction(1)),) * len(self.bounds)
         shape = self.levels.shape
         normal = normal_shares(shape, [bound.l2_squared for bound in self.bounds])
-        return tuple(zip(normal, pure_shares(shape, [bound.exact_l1 for bound in self.bounds]), strict=True))
+        return tuple(
+            zip(normal, pure_shares(shape, [bound.exact_l1 for bound in self.bounds]), strict=True)
+        )
 
     @cached_property
     def outputs(self) -> tuple[ReleasedColumn, ...]:
@@ -218,16 +240,18 @@ def tree_of(
 ) -> tuple[Tree, Keys]:
     """The tree of listed leaves, and the keys of its cells in the order of release.
 
-    Input:  leaves: different tuples with a value for each column, from the top; crossed: the keys of each column that
-            every level is crossed with
-    Output: nodes are in the order in which they are first listed, under their parents; the keys of the last crossed
-            column change fastest
+    Input:  leaves: different tuples with a value for each column, from the top; crossed: the keys
+            of each column that every level is crossed with
+    Output: nodes are in the order in which they are first listed, under their parents; the keys of
+            the last crossed column change fastest
     """
     parents, paths = np.zeros(len(leaves), np.int64), []
     for values in zip(*leaves, strict=True):
         places: dict[object, int] = {}
         codes = np.array([places.setdefault(value, len(places)) for value in values], np.int64)
-        _, index, inverse = np.unique(parents * len(places) + codes, return_index=True, return_inverse=True)
+        _, index, inverse = np.unique(
+            parents * len(places) + codes, return_index=True, return_inverse=True
+        )
         ranks = np.empty(len(index), np.int64)
         ranks[np.argsort(index)] = np.arange(len(index))
         parents = ranks[inverse]
@@ -239,7 +263,9 @@ def tree_of(
         starts.append(np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])))
     first = tuple(np.searchsorted(below, above) for above, below in pairwise(starts))
     cells = Keys(tuple(tuple(level) for level in crossed.values())) if crossed else None
-    tree = Tree(tuple(columns), tuple(crossed), cells.size if cells else 1, Levels(first, len(leaves)))
+    tree = Tree(
+        tuple(columns), tuple(crossed), cells.size if cells else 1, Levels(first, len(leaves))
+    )
     rows = [leaves[place] for place in order.tolist()]
     if cells is not None:
         rows = [(*row, *cell) for row in rows for cell in list(cells)]

@@ -1,4 +1,6 @@
-"""Many marginals of many columns as one question: the tables to release, and the interactions that are paid for."""
+"""Many marginals of many columns as one question:
+the tables to release, and the interactions that are paid for.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ def titled(columns: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables of a question: their columns, keys and totals, without any row. A release may keep this.
+    """The tables of a question: their columns, keys and totals, without any row.
+    A release may keep this.
 
     `levels` are the listed keys of each column; `total` is what a cell counts.
     """
@@ -64,21 +67,28 @@ class Tables:
     def output(self, table: Attributes) -> ReleasedColumn:
         """The released numbers of a marginal: rows, with fractions."""
         return ReleasedColumn(
-            COUNT, Formula.COUNT, ((COUNT, replace(self.total, among=self.names(table))),), whole=False
+            COUNT,
+            Formula.COUNT,
+            ((COUNT, replace(self.total, among=self.names(table))),),
+            whole=False,
         )
 
     def layout(self, table: Attributes) -> Layout:
         """The layout of a marginal: the last column across, with margins."""
-        return Layout("crosstab", self.names(table)[-1:], margins=True) if len(table) > 1 else Layout()
+        return (
+            Layout("crosstab", self.names(table)[-1:], margins=True) if len(table) > 1 else Layout()
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Marginals(Question):
-    """Rows by each of several sets of columns, the `workload`, as sums of one table that has all columns in `by`.
+    """Rows by each of several sets of columns, the `workload`, as sums of one
+    table that has all columns in `by`.
 
-    A row counts if its key is listed in every column. At most `max_rows` rows of one unit count, for all tables
-    together; a unit with more rows has a smaller weight on each. The totals are the interactions of
-    `theory.formulas.error.marginals`, on a grid of 2^-20 rows. That module also splits the price over them.
+    A row counts if its key is listed in every column. At most `max_rows` rows of one unit count,
+    for all tables together; a unit with more rows has a smaller weight on each. The totals are the
+    interactions of `theory.formulas.error.marginals`, on a grid of 2^-20 rows. That module also
+    splits the price over them.
     """
 
     workload: tuple[Attributes, ...] = ()  # places in `by`
@@ -91,12 +101,15 @@ class Marginals(Question):
             ways = len(allotment.total.among)
             by_size[ways] = by_size.get(ways, 0.0) + float(allotment.share / whole)
         nouns = {0: "the total", 1: "single columns", 2: "pairs"}
-        parts = ", ".join(f"{share:.2%} {nouns.get(ways, f'sets of {ways}')}" for ways, share in by_size.items())
+        parts = ", ".join(
+            f"{share:.2%} {nouns.get(ways, f'sets of {ways}')}" for ways, share in by_size.items()
+        )
         return (
-            f"Keys are public: {counted(len(self.workload), 'table')} with all listed keys, whatever the data holds. A "
-            "row counts if it has a listed key in every column. Interactions of columns are measured once each, with "
-            "Gaussian noise, and the tables are computed from them. ρ is split so that the sum of the cells' variances "
-            f"is the smallest: {parts}."
+            f"Keys are public: {counted(len(self.workload), 'table')} with all listed keys, "
+            "whatever the data holds. A row counts if it has a listed key in every column. "
+            "Interactions of columns are measured once each, with Gaussian noise, and the tables "
+            "are computed from them. ρ is split so that the sum of the cells' variances is the "
+            f"smallest: {parts}."
         )
 
     @property
@@ -113,16 +126,27 @@ class Marginals(Question):
     def tables(self) -> Tables:
         """The tables that are released, without any row."""
         assert self.keys is not None
-        rows = (self.limits.max_rows or 1) * (1 if self.table.relation == Relation.ADD_REMOVE else 2)
-        bound = Sensitivity.of(l0=rows, l1=rows, l2_squared=rows**2, linf=rows).scaled(2**FRACTION_BITS)
+        rows = (self.limits.max_rows or 1) * (
+            1 if self.table.relation == Relation.ADD_REMOVE else 2
+        )
+        bound = Sensitivity.of(l0=rows, l1=rows, l2_squared=rows**2, linf=rows).scaled(
+            2**FRACTION_BITS
+        )
         return Tables(
-            self.by, self.keys.levels, self.workload, Total(TotalKind.ROWS, None, UNIT_GRID, FRACTION_BITS, bound)
+            self.by,
+            self.keys.levels,
+            self.workload,
+            Total(TotalKind.ROWS, None, UNIT_GRID, FRACTION_BITS, bound),
         )
 
     def limits_on(self, total: Total) -> FieldDict:
         """The limit on rows, and how many keys the columns of an interaction have."""
         sizes = [self.tables.sizes[i] for i in self.tables.part(total.among)]
-        return {"limits": {"rows": self.limits.max_rows}, "levels": sizes, "cells": math.prod(sizes)}
+        return {
+            "limits": {"rows": self.limits.max_rows},
+            "levels": sizes,
+            "cells": math.prod(sizes),
+        }
 
     @cached_property
     def limits(self) -> Limits:
@@ -131,25 +155,36 @@ class Marginals(Question):
 
     @property
     def read(self) -> tuple[Allotment, ...]:
-        """The one total that rows are read for: the weights of rows by all columns. Every marginal is a sum of it."""
+        """The one total that rows are read for: the weights of rows by all columns.
+        Every marginal is a sum of it.
+        """
         bits = FRACTION_BITS if self.table.unit else 0
         return (Allotment((COUNT,), replace(self.tables.total, fraction=bits), Fraction(1)),)
 
     @cached_property
     def allotments(self) -> tuple[Allotment, ...]:
-        """The interactions, each with its part of the price: see `theory.formulas.error.marginals.shares`."""
+        """The interactions, each with its part of the price:
+        see `theory.formulas.error.marginals.shares`.
+        """
         _ = self.group_columns
         if self.auto is not None:
-            raise UnsupportedOperation("marginals: dp.Auto() cannot choose the limit; type it, such as max_rows=1.")
+            raise UnsupportedOperation(
+                "marginals: dp.Auto() cannot choose the limit; type it, such as max_rows=1."
+            )
         rows = self.limits.max_rows
         if rows is None:
             raise UnboundedContribution(
-                f"marginals of {', '.join(map(repr, self.by))}: one {unit_in_quotes(self.table)} may have any number "
-                "of rows, so no finite noise hides it. Say how many: marginals([...], max_rows=1)."
+                f"marginals of {', '.join(map(repr, self.by))}: one {unit_in_quotes(self.table)} "
+                "may have any number of rows, so no finite noise hides it. Say how many: "
+                "marginals([...], max_rows=1)."
             )
         sizes = self.tables.sizes
         return tuple(
-            Allotment((titled(among),), _interaction(among, interaction(keys, rows, self.table.relation)), share)
+            Allotment(
+                (titled(among),),
+                _interaction(among, interaction(keys, rows, self.table.relation)),
+                share,
+            )
             for part, share in shares(self.workload, sizes, self.table.relation).items()
             for among, keys in [(self.tables.names(part), [sizes[i] for i in part])]
         )
@@ -157,9 +192,13 @@ class Marginals(Question):
     @cached_property
     def outputs(self) -> tuple[ReleasedColumn, ...]:
         """One for each table of the workload."""
-        pairs = [(titled(self.tables.names(table)), self.tables.output(table).totals) for table in self.workload]
+        pairs = [
+            (titled(self.tables.names(table)), self.tables.output(table).totals)
+            for table in self.workload
+        ]
         return tuple(
-            ReleasedColumn(title, Formula.COUNT, ((f"{title}.{COUNT}", m),), whole=False) for title, ((_, m),) in pairs
+            ReleasedColumn(title, Formula.COUNT, ((f"{title}.{COUNT}", m),), whole=False)
+            for title, ((_, m),) in pairs
         )
 
     def one(self, table: Attributes) -> Question:
@@ -167,7 +206,15 @@ class Marginals(Question):
         assert self.keys is not None
         keys = Keys(tuple(self.keys.levels[i] for i in table)) if table else None
         aggregates, layout = ((COUNT, Count()),), self.tables.layout(table)
-        return Question(self.step, self.tables.names(table), keys, self.given, aggregates, layout, verb=self.verb)
+        return Question(
+            self.step,
+            self.tables.names(table),
+            keys,
+            self.given,
+            aggregates,
+            layout,
+            verb=self.verb,
+        )
 
 
 def _interaction(among: Names, bound: Sensitivity) -> Total:

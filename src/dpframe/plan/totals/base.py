@@ -45,7 +45,9 @@ class TotalKind(StrEnum):
 
 @dataclass(frozen=True)
 class ComputedTerm:
-    """A computed term of a row before it is added up, in words: a formula of `column` and `about`; a noun."""
+    """A computed term of a row before it is added up, in words:
+    a formula of `column` and `about`; a noun.
+    """
 
     formula: str
     noun: str
@@ -56,7 +58,9 @@ _POWERS = {2: ("²", "squares"), 3: ("³", "cubes"), 4: ("⁴", "fourth powers")
 
 @dataclass(frozen=True)
 class Factor:
-    """One factor of a product: a column's value, clipped to `bounds` and measured from `about` (column unit)."""
+    """One factor of a product: a column's value, clipped to `bounds` and
+    measured from `about` (column unit).
+    """
 
     column: Column
     bounds: Bounds
@@ -80,17 +84,20 @@ def noun_of(factors: Sequence[Factor]) -> str:
 
 @dataclass(frozen=True)
 class Total:
-    """One number for each group that noise is added to, or a tree of them, or scores by which a candidate is chosen.
+    """One number for each group that noise is added to, or a tree of them, or scores
+    by which a candidate is chosen.
 
-    `kind` says how it is made, of which `column` on which `grid`; it carries `fraction` bits below the grid step.
-    `sensitivity` is in units of that integer; `unit` is what one of it is worth (column unit; 1 for "log", which adds
-    the natural logarithm; for "product" that of its `factors`, multiplied, which are all alike in a power). Only rows
-    in which the `present` columns have values are added up. `limits` are those of one unit, where its column has limits
-    of its own; else they are those of the question. "distinct" is the number of different values; "ranks" chooses the
-    candidate that has a `rank` part of the rows below it, and its sensitivity is that of the rows per group; with `ci`
-    also how far from it the quantile may be, at that confidence. "tree" is the number of rows in each block of a tree
-    over the candidates, or over the parts that the `cuts` divide all values into; its sensitivity is that of one level.
-    "modes" chooses the most frequent of the listed `values`, or the first of them, in as many `rounds`.
+    `kind` says how it is made, of which `column` on which `grid`; it carries `fraction` bits below
+    the grid step. `sensitivity` is in units of that integer; `unit` is what one of it is worth
+    (column unit; 1 for "log", which adds the natural logarithm; for "product" that of its
+    `factors`, multiplied, which are all alike in a power). Only rows in which the `present` columns
+    have values are added up. `limits` are those of one unit, where its column has limits of its
+    own; else they are those of the question. "distinct" is the number of different values; "ranks"
+    chooses the candidate that has a `rank` part of the rows below it, and its sensitivity is that
+    of the rows per group; with `ci` also how far from it the quantile may be, at that confidence.
+    "tree" is the number of rows in each block of a tree over the candidates, or over the parts that
+    the `cuts` divide all values into; its sensitivity is that of one level. "modes" chooses the
+    most frequent of the listed `values`, or the first of them, in as many `rounds`.
     """
 
     kind: TotalKind
@@ -99,20 +106,24 @@ class Total:
     fraction: int
     sensitivity: Sensitivity
     candidates: Candidates | None = None
-    cuts: tuple[float, ...] = ()  # of a tree without candidates, whose leaves are the values between these points
+    # of a tree without candidates, whose leaves are the values between these points
+    cuts: tuple[float, ...] = ()
     rank: Fraction | None = None
     ci: float | None = None
     values: tuple[Scalar | None, ...] = ()
     rounds: int = 1
-    merged: Literal["", "rows", "columns", "total"] = ""  # the margin of a crosstab whose cells it adds up
+    # the margin of a crosstab whose cells it adds up
+    merged: Literal["", "rows", "columns", "total"] = ""
     collects: bool = False  # it adds up the suppressed groups
     finds: bool = False  # it decides which groups are released, and is not released itself
     among: tuple[str, ...] = ()  # the columns of the interaction, in a release of many marginals
     moment: UnitMoment | None = None  # how products of partials are made, for a second moment
     factors: tuple[Factor, ...] = ()  # what a product is of
-    present: tuple[Column, ...] = ()  # other columns whose value must not be missing in a row that is added up
+    # other columns whose value must not be missing in a row that is added up
+    present: tuple[Column, ...] = ()
     limits: Limits | None = None  # its own limits on one unit; None for those of the question
-    follows: tuple[Total, Total] | None = None  # the sum of a mean and the count that it follows from: `total_of_pair`
+    # the sum of a mean and the count that it follows from: `total_of_pair`
+    follows: tuple[Total, Total] | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -122,12 +133,16 @@ class Total:
 
     @property
     def about(self) -> Fraction:
-        """The place from which the values of a product's first column are measured (column unit); else 0."""
+        """The place from which the values of a product's first column are
+        measured (column unit); else 0.
+        """
         return self.factors[0].about if self.factors else Fraction(0)
 
     @property
     def is_exact(self) -> bool:
-        """Whether values inside the bounds are added as they are: whole numbers that are on the grid."""
+        """Whether values inside the bounds are added as they are:
+        whole numbers that are on the grid.
+        """
         return self.column is not None and is_whole(self.column) and self.grid.step <= 1
 
     @property
@@ -138,7 +153,12 @@ class Total:
     @property
     def additive(self) -> bool:
         """Whether it is a sum over units. One pass over the rows adds up all of these totals."""
-        return self.kind not in (TotalKind.DISTINCT, TotalKind.RANKS, TotalKind.MODES, TotalKind.TREE)
+        return self.kind not in (
+            TotalKind.DISTINCT,
+            TotalKind.RANKS,
+            TotalKind.MODES,
+            TotalKind.TREE,
+        )
 
     @property
     def is_tree(self) -> bool:
@@ -165,19 +185,34 @@ class Total:
 
     @property
     def sums_rows(self) -> bool:
-        """Whether the integers of a unit's rows in a group are added up: not for plain counts, and not for products."""
-        single = (TotalKind.ROWS, TotalKind.UNITS, TotalKind.KEY_WEIGHTS, TotalKind.INTERACTION, TotalKind.MOMENT)
+        """Whether the integers of a unit's rows in a group are added up:
+        not for plain counts, and not for products.
+        """
+        single = (
+            TotalKind.ROWS,
+            TotalKind.UNITS,
+            TotalKind.KEY_WEIGHTS,
+            TotalKind.INTERACTION,
+            TotalKind.MOMENT,
+        )
         return self.additive and self.kind not in single
 
     @property
     def weighs_rows(self) -> bool:
-        """Whether the limits on rows weigh each row, so that it needs the weight of a unit's rows in a group."""
+        """Whether the limits on rows weigh each row, so that it needs the
+        weight of a unit's rows in a group.
+        """
         return not self.of_units and not self.of_different_values and self.moment is None
 
     @property
     def of_influence(self) -> bool:
-        """Whether it adds up products of influences, which are read after the noisy totals are drawn."""
-        return self.moment is not None and self.moment.product in (Product.INFLUENCE, Product.BETWEEN)
+        """Whether it adds up products of influences, which are read
+        after the noisy totals are drawn.
+        """
+        return self.moment is not None and self.moment.product in (
+            Product.INFLUENCE,
+            Product.BETWEEN,
+        )
 
     @property
     def between_groups(self) -> bool:
@@ -188,12 +223,13 @@ class Total:
     def one_signed(self) -> bool:
         """Whether no unit adds a negative number to any group, or none a positive one.
 
-        A count adds at least 0. Values that are clipped to bounds of one sign are made integers of that sign, and the
-        weights that enforce the limits are not negative. A missing value adds 0.
+        A count adds at least 0. Values that are clipped to bounds of one sign are made integers of
+        that sign, and the weights that enforce the limits are not negative. A missing value adds 0.
         """
         if self.kind in (TotalKind.ROWS, TotalKind.VALUES, TotalKind.UNITS):
             return True
-        sums = self.kind in (TotalKind.SUM, TotalKind.UNIT_SUM) and not self.follows  # which rounds twice
+        # which rounds twice
+        sums = self.kind in (TotalKind.SUM, TotalKind.UNIT_SUM) and not self.follows
         return sums and not self.grid.lower < 0 < self.grid.upper
 
     @property
@@ -203,12 +239,18 @@ class Total:
 
     @property
     def computed(self) -> ComputedTerm | None:
-        """The computed term of a row before it is added up; None where the value itself is added."""
+        """The computed term of a row before it is added up;
+        None where the value itself is added.
+        """
         if self.kind is TotalKind.LOG:
             return ComputedTerm("log({column})", "logarithms")
         if not self.factors:
             return None
-        sign = "({column} - {about})" + _POWERS[len(self.factors)][0] if not self.multiplies else "{column}"
+        sign = (
+            "({column} - {about})" + _POWERS[len(self.factors)][0]
+            if not self.multiplies
+            else "{column}"
+        )
         return ComputedTerm(sign, noun_of(self.factors))
 
     @property
@@ -223,7 +265,9 @@ class Total:
 
     @property
     def between(self) -> bool:
-        """Whether it is a quantile strictly between the minimum and the maximum. Only these can have an interval."""
+        """Whether it is a quantile strictly between the minimum and the maximum.
+        Only these can have an interval.
+        """
         return self.rank is not None and 0 < self.rank < 1
 
     def surely(self, alpha: float) -> bool:
@@ -256,10 +300,16 @@ class Total:
         return (self.kind, column, self.grid, self.choice, part)
 
     def added_up(self, sums: Any, counts: Any) -> Any:
-        """The sum that `follows` from sums S and counts V: S + c · V, with c the middle of the bounds in units of S."""
+        """The sum that `follows` from sums S and counts V:
+        S + c · V, with c the middle of the bounds in units of S.
+        """
         assert self.follows is not None
         total, count = self.follows
-        return sums + (int(total.grid.centre / total.grid.step) << (total.fraction - count.fraction)) * counts
+        return (
+            sums
+            + (int(total.grid.centre / total.grid.step) << (total.fraction - count.fraction))
+            * counts
+        )
 
     @property
     def choice(self) -> tuple[object, ...]:

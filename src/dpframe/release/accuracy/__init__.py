@@ -1,7 +1,9 @@
-"""Errors and intervals: how far a released number may be from the number without noise, at a confidence.
+"""Errors and intervals: how far a released number may be from the number
+without noise, at a confidence.
 
-The number without noise is that of the rows under the stated limits and bounds. So rows and values that limits and
-bounds remove are not in the error. The error of each statistic is in `release.estimators`.
+The number without noise is that of the rows under the stated limits and bounds. So rows and values
+that limits and bounds remove are not in the error. The error of each statistic is in
+`release.estimators`.
 """
 
 from dpframe.release.accuracy.combinations import Combinations, half_step, quotient_ends

@@ -1,4 +1,6 @@
-"""Differences between groups of a release, with intervals and p-values: post-processing of released numbers."""
+"""Differences between groups of a release, with intervals and p-values:
+post-processing of released numbers.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,11 @@ from dpframe.release.answer import Numbers
 from dpframe.release.estimators import Sampled, covariances, estimator_of
 from dpframe.theory.formulas.error import normal_error
 
-# The levels at which intervals are computed for p-values; between them p is interpolated. Common levels are among them,
-# so that p is at most 0.05 just where the 95% interval leaves 0 out.
-_LEVELS = np.unique(np.concatenate([np.geomspace(1e-6, 0.999, 21), [0.001, 0.005, 0.01, 0.05, 0.1, 0.2, 0.5]]))
+# The levels at which intervals are computed for p-values; between them p is interpolated. Common
+# levels are among them, so that p is at most 0.05 just where the 95% interval leaves 0 out.
+_LEVELS = np.unique(
+    np.concatenate([np.geomspace(1e-6, 0.999, 21), [0.001, 0.005, 0.01, 0.05, 0.1, 0.2, 0.5]])
+)
 
 
 _NEARLY = 1e-9  # steps by which floats may be above a whole number of steps
@@ -27,10 +31,12 @@ _NEARLY = 1e-9  # steps by which floats may be above a whole number of steps
 
 @dataclass(frozen=True)
 class Differences:
-    """Differences of pairs of groups in one column of a release, in the column's unit, times in ticks.
+    """Differences of pairs of groups in one column of a release, in the
+    column's unit, times in ticks.
 
-    `apart` says whether each unit is in at most one group. If units may be in both groups of a pair, the sampling
-    errors of the two are correlated: as measured, where the release paid for that, else in any way.
+    `apart` says whether each unit is in at most one group. If units may be in both groups of a
+    pair, the sampling errors of the two are correlated: as measured, where the release paid for
+    that, else in any way.
     """
 
     numbers: Numbers
@@ -51,22 +57,27 @@ class Differences:
         return np.asarray(self.values[list(self.first)] - self.values[list(self.second)])
 
     def interval(self, alpha: float) -> tuple[Floats, Floats]:
-        """The ends of an interval for each difference, each right with probability 1 - alpha by itself.
+        """The ends of an interval for each difference, each right with
+        probability 1 - alpha by itself.
 
-        Bound:  groups have independent noises. For independent errors with intervals [l, u] around y, the difference
-                y - y' has about the interval from y - y' - √((y - l)² + (u' - y')²) to y - y' + √((u - y)² + (y' -
-                l')²): exact for normal errors, and wider than needed for sums of Laplace noises. For the population,
-                s and s' are the sampling parts of the two lengths, and s² + s'² under the root is multiplied by the
-                part that `sampling_parts` gives: it knows how many people are in both groups, and needs one allowance
-                for both variances. Where a unit may be in both groups and their covariance was not paid for, 2·s·s' is
-                added instead: that is the largest the variance can be, at a correlation of -1. For rates see
-                `_pooled`. If all groups share a
-                part of their noise, it cancels in the difference: what is left has the variance of independent noises
-                times `apart`, so the lengths are multiplied by the root of that; see `pricing.shared_noise`.
-                An error e of whole numbers is exceeded from e + 1 on: it stands for e + 1/2 on the reals. So half a
-                step is added to each length before lengths are put together, and taken off afterwards, and what is left
-                is rounded up to whole steps: without that, 95% intervals at σ = 0.6 missed up to 10% of differences
-        Source: Zou, Donner 2008, Statistics in Medicine 27, "Construction of confidence limits about effect measures"
+        Bound:  groups have independent noises. For independent errors with intervals [l, u] around
+                y, the difference y - y' has about the interval from y - y' - √((y - l)² + (u' -
+                y')²) to y - y' + √((u - y)² + (y' - l')²): exact for normal errors, and wider than
+                needed for sums of Laplace noises. For the population, s and s' are the sampling
+                parts of the two lengths, and s² + s'² under the root is multiplied by the part that
+                `sampling_parts` gives: it knows how many people are in both groups, and needs one
+                allowance for both variances. Where a unit may be in both groups and their
+                covariance was not paid for, 2·s·s' is added instead: that is the largest the
+                variance can be, at a correlation of -1. For rates see `_pooled`. If all groups
+                share a part of their noise, it cancels in the difference: what is left has the
+                variance of independent noises times `apart`, so the lengths are multiplied by the
+                root of that; see `pricing.shared_noise`. An error e of whole numbers is exceeded
+                from e + 1 on: it stands for e + 1/2 on the reals. So half a step is added to each
+                length before lengths are put together, and taken off afterwards, and what is left
+                is rounded up to whole steps: without that, 95% intervals at σ = 0.6 missed up to
+                10% of differences
+        Source: Zou, Donner 2008, Statistics in Medicine 27, "Construction of confidence limits
+                about effect measures"
         """
         value, (low, high) = self.values, intervals(self.numbers, self.output, alpha)
         apart, step = math.sqrt(self.numbers.noise.apart(self.output)), self._step
@@ -93,7 +104,9 @@ class Differences:
 
     @property
     def _step(self) -> float:
-        """Step of which released counts and sums, and so their errors, are multiples (column unit); 0 for no step."""
+        """Step of which released counts and sums, and so their errors, are
+        multiples (column unit); 0 for no step.
+        """
         if self.numbers.covers is Covers.POPULATION or not estimator_of(self.output).adds_up:
             return 0.0
         if all(self.numbers.noise.of(total).exact for _, total in self.output.totals):
@@ -103,17 +116,21 @@ class Differences:
 
     @property
     def _is_rate(self) -> bool:
-        """Whether the column is the mean of conditions, or of whole numbers between bounds one apart."""
+        """Whether the column is the mean of conditions, or of whole
+        numbers between bounds one apart.
+        """
         column, bounds = self.output.total.column, self.output.bounds
         if self.output.formula is not Formula.MEAN or column is None or bounds is None:
             return False
         return is_whole(column) and bounds.upper - bounds.lower == 1
 
     def _pooled(self, alpha: float, unit: float) -> tuple[Floats, Floats]:
-        """Squared sampling lengths of both groups of each pair if both have one rate (squared `unit`).
+        """Squared sampling lengths of both groups of each pair if both
+        have one rate (squared `unit`).
 
-        Bound:  a rate of n people has the variance q·(1 - q) / n, where q is the rate of both groups together. A small
-                group in which nobody has a rare condition seems to have no variance: so its lengths are at least these
+        Bound:  a rate of n people has the variance q·(1 - q) / n, where q is the rate of both
+                groups together. A small group in which nobody has a rare condition seems to have no
+                variance: so its lengths are at least these
         Source: the pooled variance of the score test; Wilson 1927, JASA 22, for one group
         """
         values = (self.values / self.output.ticks) - self.output.ends[0]
@@ -126,23 +143,31 @@ class Differences:
 
     @property
     def p_values(self) -> Floats:
-        """The smallest level at which the interval leaves 0 out, for each difference; at least 1e-6."""
+        """The smallest level at which the interval leaves 0 out, for
+        each difference; at least 1e-6.
+        """
         return _p_values(self)
 
 
 def in_steps(lengths: Floats, step: float) -> Floats:
-    """Lengths on the reals as those of numbers in steps, rounded up; the same lengths where there is no step."""
+    """Lengths on the reals as those of numbers in steps, rounded up;
+    the same lengths where there is no step.
+    """
     return np.ceil(lengths / step - 0.5 - _NEARLY) * step if step else lengths
 
 
 def _unit(down: Floats, up: Floats) -> float:
-    """The largest finite length: squares of lengths in this unit are floats, whatever the bounds are."""
+    """The largest finite length: squares of lengths in this unit are
+    floats, whatever the bounds are.
+    """
     lengths = np.concatenate([down, up])
     return float(np.max(lengths, where=np.isfinite(lengths), initial=0.0)) or 1.0
 
 
 def _extra(one: Floats, other: Floats, parts: Floats | None) -> Floats:
-    """The addition to the sum of squared sampling lengths that gives that of a difference; at the worst 2·s·s'."""
+    """The addition to the sum of squared sampling lengths that gives that of a
+    difference; at the worst 2·s·s'.
+    """
     worst = 2 * one * other
     with np.errstate(invalid="ignore"):  # infinite lengths have no parts
         extra = worst if parts is None else np.minimum((parts - 1) * (one**2 + other**2), worst)
@@ -155,11 +180,15 @@ def _more(square: Floats, length: Floats) -> Floats:
 
 
 def _p_values(differences: Differences) -> Floats:
-    """For each difference, the place between two levels at which its interval comes to leave 0 out, by bisection."""
+    """For each difference, the place between two levels at which its interval
+    comes to leave 0 out, by bisection.
+    """
     computed: dict[int, Floats] = {}
 
     def inside(level: int) -> Floats:
-        """For each difference, how far 0 is inside the interval of a level; below 0 where it is outside."""
+        """For each difference, how far 0 is inside the interval of a
+        level; below 0 where it is outside.
+        """
         if level not in computed:
             low, high = differences.interval(float(_LEVELS[level]))
             computed[level] = np.minimum(-low, high)
@@ -169,7 +198,9 @@ def _p_values(differences: Differences) -> Floats:
 
 
 def _p_value(all_inside: Callable[[int], Floats], i: int) -> float:
-    """The level, read between two of those in the list, up to which 0 is inside the interval of a difference."""
+    """The level, read between two of those in the list, up to which 0 is
+    inside the interval of a difference.
+    """
 
     def inside(level: int) -> float:
         return float(all_inside(level)[i])
@@ -186,10 +217,11 @@ def _p_value(all_inside: Callable[[int], Floats], i: int) -> float:
 
 
 def holm(p: Floats) -> Floats:
-    """P-values for several differences at once: the chance that any null is rejected stays below the level.
+    """P-values for several differences at once: the chance that any null is
+    rejected stays below the level.
 
-    Bound:  the i-th smallest of k p-values times k - i + 1, and never below an earlier one; true whatever the
-            dependence between the differences is
+    Bound:  the i-th smallest of k p-values times k - i + 1, and never below an earlier one; true
+            whatever the dependence between the differences is
     Source: Holm 1979, Scandinavian Journal of Statistics 6
 
     >>> holm(np.array([0.04, 0.01])).tolist()
@@ -206,20 +238,28 @@ def holm(p: Floats) -> Floats:
 
 
 def sampling_parts(
-    numbers: Numbers, output: ReleasedColumn, pairs: tuple[Sequence[int], Sequence[int]], alpha: float, *, apart: bool
+    numbers: Numbers,
+    output: ReleasedColumn,
+    pairs: tuple[Sequence[int], Sequence[int]],
+    alpha: float,
+    *,
+    apart: bool,
 ) -> Floats | None:
-    """For each difference, its sampling variance over the sum of those of the two groups, each with its allowance.
+    """For each difference, its sampling variance over the sum of those of the two
+    groups, each with its allowance.
 
-    Input:  a release for the population and one of its columns; the rows of the first and of the second groups; alpha;
-            apart: whether each unit is in at most one group
-    Output: numbers in [0, 2]; None where people may be in both groups and no covariance was paid for
-    Bound:  let V and V' be the sampling variances of the two numbers and C their covariance over people, 0 if nobody is
-            in both groups. The difference has V + V' - 2·C. The noisy V, V' and C have independent noises of the scales
-            b, b' and c, so this sum has noise with the variance of Laplace noise of the scale √(b² + b'² + 4·c²). One
-            allowance for it is added in place of two: see `variance_allowance`, where a sum of such noises has lighter
-            tails than the Laplace noise that is assumed. By Cauchy and Schwarz the variance of a difference is between
-            (√V - √V')² and (√V + √V')², so it is kept between these, taken at V and V' with their allowances; for
-            groups that share nobody it is at most V + V'
+    Input:  a release for the population and one of its columns; the rows of the first and of the
+            second groups; alpha; apart: whether each unit is in at most one group
+    Output: numbers in [0, 2]; None where people may be in both groups and no covariance was paid
+            for
+    Bound:  let V and V' be the sampling variances of the two numbers and C their covariance over
+            people, 0 if nobody is in both groups. The difference has V + V' - 2·C. The noisy V, V'
+            and C have independent noises of the scales b, b' and c, so this sum has noise with the
+            variance of Laplace noise of the scale √(b² + b'² + 4·c²). One allowance for it is added
+            in place of two: see `variance_allowance`, where a sum of such noises has lighter tails
+            than the Laplace noise that is assumed. By Cauchy and Schwarz the variance of a
+            difference is between (√V - √V')² and (√V + √V')², so it is kept between these, taken at
+            V and V' with their allowances; for groups that share nobody it is at most V + V'
     Source: Cochran 1977, "Sampling Techniques", chapter 6; ours for the allowance
     """
     if not apart and not any(total.between_groups for _, total in output.moments):
@@ -233,7 +273,8 @@ def sampling_parts(
     uppers = sampled.upper(alpha) * slopes**2
     first, second = uppers[one], uppers[other]
     value = (sampled.value * slopes**2)[one] + (sampled.value * slopes**2)[other]
-    scale = np.hypot((sampled.scale * slopes**2)[one], (sampled.scale * slopes**2)[other])  # squares leave floats
+    # squares leave floats
+    scale = np.hypot((sampled.scale * slopes**2)[one], (sampled.scale * slopes**2)[other])
     if between is not None:
         worth = slopes[one] * slopes[other]
         value = value - 2 * worth * between[0][one, other]

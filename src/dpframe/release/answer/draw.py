@@ -38,25 +38,39 @@ from dpframe.theory.formulas.rank_trees import FittedRanks
 _LARGEST = 2**61
 
 TotalKey = tuple[object, ...]  # see `Total.key`
-Ends = tuple[WideIntegers, WideIntegers]  # of a pair: weight · count + sum, and weight · count - sum
+# of a pair: weight · count + sum, and weight · count - sum
+Ends = tuple[WideIntegers, WideIntegers]
 
 
-def drawn_table(question: Question, plan: NoisePlan, raw: Totals) -> tuple[pl.DataFrame, dict[str, Floats]]:
-    """The released long table, and noisy numbers beside it: totals of derived columns, ends of intervals (column unit).
+def drawn_table(
+    question: Question, plan: NoisePlan, raw: Totals
+) -> tuple[pl.DataFrame, dict[str, Floats]]:
+    """The released long table, and noisy numbers beside it:
+    totals of derived columns, ends of intervals (column unit).
 
     Input:  the question, its noise, its raw totals
-    Bound:  each additive total is an integer, moved by at most its sensitivity, plus integer noise of the planned
-            scale; or it is part of a pair (`_pair_totals`). Each rank, and each distance from a rank to the ends of its
-            interval, is a choice by the planned mechanism at the planned rate. The nodes of a tree have noise of their
-            level's scale (`fitted_tree`). Groups found in the data pass the
-            planned threshold or rule first. Influences are drawn by `drawn_influences`. All else is post-processing
+    Bound:  each additive total is an integer, moved by at most its sensitivity, plus integer noise
+            of the planned scale; or it is part of a pair (`_pair_totals`). Each rank, and each
+            distance from a rank to the ends of its interval, is a choice by the planned mechanism
+            at the planned rate. The nodes of a tree have noise of their level's scale
+            (`fitted_tree`). Groups found in the data pass the planned threshold or rule first.
+            Influences are drawn by `drawn_influences`. All else is post-processing
     """
     keys = raw.keys
     margins = [noise for noise in plan.noises if noise.total.merged]
     rest = [noise for noise in plan.noises if noise.total.collects]
     noises = {noise.total.key: noise for noise in plan.noises}
-    pairs = [(noises[allotment.total.key], values) for allotment, values in question.with_followed(raw.values)]
-    noisy = _with_noise([(n, totals) for n, totals in pairs if n.adds and n.tree is None and not n.total.of_influence])
+    pairs = [
+        (noises[allotment.total.key], values)
+        for allotment, values in question.with_followed(raw.values)
+    ]
+    noisy = _with_noise(
+        [
+            (n, totals)
+            for n, totals in pairs
+            if n.adds and n.tree is None and not n.total.of_influence
+        ]
+    )
     choices = {noise: counts for noise, counts in pairs if isinstance(counts, PlaceCounts)}
     if plan.decided_by is not None:
         exact = {noise.total.key: totals for noise, totals in pairs}
@@ -92,13 +106,16 @@ def drawn_influences(
     raw: Totals,
     read: Callable[[tuple[pl.DataFrame, Mapping[int, Integers]]], Totals],
 ) -> dict[str, Floats]:
-    """Noisy sums of products of influences, for the groups of a released table: one more reading, with public weights.
+    """Noisy sums of products of influences, for the groups of a released table:
+    one more reading, with public weights.
 
-    Input:  the released table and its noisy totals; the raw totals of the first reading; read: the second reading
+    Input:  the released table and its noisy totals; the raw totals of the first reading; read: the
+            second reading
     Output: for each total of influences, one number per group (squared clips)
-    Bound:  the weights follow from the released table and its noisy totals alone. A unit adds to each of its groups an
-            integer in [0, 2^32], whatever the weights are; noise of the planned scale is added. See
-            `dpframe.plan.influence_total`, and `dpframe.plan.between_totals` for products of two groups
+    Bound:  the weights follow from the released table and its noisy totals alone. A unit adds to
+            each of its groups an integer in [0, 2^32], whatever the weights are; noise of the
+            planned scale is added. See `dpframe.plan.influence_total`, and
+            `dpframe.plan.between_totals` for products of two groups
     """
     table, _ = first
     moments = _moved(question, plan, first)
@@ -106,7 +123,10 @@ def drawn_influences(
         return {name: np.zeros(table.height) for _, _, name, _ in moments}
     held = _released_of(raw, table, question.by)
     numbers = {p.total.key: i for i, p in enumerate(question.read)}
-    weights = {numbers[total.key]: influence_weights(o, total, influence) for o, influence, _, total in moments}
+    weights = {
+        numbers[total.key]: influence_weights(o, total, influence)
+        for o, influence, _, total in moments
+    }
     second = read((held, weights))
     noisy = {}
     for _, _, name, total in moments:
@@ -121,25 +141,33 @@ def drawn_influences(
 def _moved(
     question: Question, plan: NoisePlan, first: tuple[pl.DataFrame, dict[str, Floats]]
 ) -> list[tuple[ReleasedColumn, Influence, str, Total]]:
-    """The columns that have influences, these influences, and the name and total of each product of them."""
+    """The columns that have influences, these influences, and the name and
+    total of each product of them.
+    """
     table, parts = first
     columns = [o for o in question.outputs if adaptive_moments(o)]
     pairs = coefficient_influences(question.outputs, plan, table) or [
         (o, estimator_of(o).influence(NoisyColumn.of(o, plan, parts))) for o in columns
     ]
-    return [(o, influence, name, total) for o, influence in pairs for name, total in adaptive_moments(o)]
+    return [
+        (o, influence, name, total) for o, influence in pairs for name, total in adaptive_moments(o)
+    ]
 
 
 def _released_of(raw: Totals, table: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """The groups of a released table as the engine holds them, in its order."""
     if not by or raw.held.height == table.height:
         return raw.held
-    places = raw.keys.with_row_index("place of a key").join(table, on=list(by), how="semi", nulls_equal=True)
+    places = raw.keys.with_row_index("place of a key").join(
+        table, on=list(by), how="semi", nulls_equal=True
+    )
     return raw.held[places.get_column("place of a key").sort()]
 
 
 def aligned(held: pl.DataFrame, values: WideIntegers, wanted: pl.DataFrame) -> WideIntegers:
-    """Numbers of groups in the order of the wanted ones; 0 for a group that a second reading does not find."""
+    """Numbers of groups in the order of the wanted ones;
+    0 for a group that a second reading does not find.
+    """
     table = held.with_columns(pl.Series("value of a key", values))
     joined = wanted.join(table, on=wanted.columns, how="left", maintain_order="left")
     return joined.get_column("value of a key").fill_null(0).to_numpy()
@@ -149,21 +177,28 @@ def fitted_tree(noise: Noise, counts: PlaceCounts) -> FittedRanks:
     """The fit of a tree of noisy counts; see `theory.formulas.rank_trees`.
 
     Input:  the noise of a tree; the rows at each candidate, of shape (groups, candidates)
-    Bound:  each node of each measured level has fresh noise of the level's scale. The fit is post-processing
+    Bound:  each node of each measured level has fresh noise of the level's scale. The fit is
+            post-processing
     """
     tree, mechanism = noise.tree, noise.added
     assert tree is not None
     noisy: list[np.ndarray] = []
-    for level, (exact, part) in enumerate(zip(tree.levels(np.asarray(counts)), tree.parts, strict=True)):
+    for level, (exact, part) in enumerate(
+        zip(tree.levels(np.asarray(counts)), tree.parts, strict=True)
+    ):
         if part:
-            noises = replace(mechanism, scale=tree.scale_of(level, mechanism.scale)).draw(exact.size)
+            noises = replace(mechanism, scale=tree.scale_of(level, mechanism.scale)).draw(
+                exact.size
+            )
             noisy.append(plus(exact.ravel(), noises).reshape(exact.shape))
         else:
             noisy.append(np.zeros(exact.shape))
     return tree.fitted(noisy, float(noise.total.unit), mechanism.variance, counts.shape[1])
 
 
-def _crosstab(question: Question, plan: NoisePlan, keys: pl.DataFrame, noisy: Noisy) -> pl.DataFrame:
+def _crosstab(
+    question: Question, plan: NoisePlan, keys: pl.DataFrame, noisy: Noisy
+) -> pl.DataFrame:
     """The table of a crosstab with measured margins."""
     (output,) = question.outputs
     sources = {source_of(noise): real(noise.total, noisy) for noise in plan.noises}
@@ -179,15 +214,18 @@ def margin_totals(source: Source, totals: WideIntegers, shape: tuple[int, int]) 
 
 
 def reconciled(output: ReleasedColumn, plan: NoisePlan, noisy: dict[Source, Floats]) -> Array:
-    """The released cells, in the order of groups: weighted least squares over cells and margins; post-processing.
+    """The released cells, in the order of groups: weighted least squares over
+    cells and margins; post-processing.
 
     Input:  noisy cells and margins (column unit)
-    Bound:  see `theory.formulas.error.margin_estimates.estimators`; whole numbers are then rounded so that they still
-            add up
+    Bound:  see `theory.formulas.error.margin_estimates.estimators`; whole numbers are then rounded
+            so that they still add up
     """
     assert plan.shape is not None
     cells = noisy["cells"].reshape(plan.shape)
-    table = fitted(cells, variances(plan), {s: values for s, values in noisy.items() if s != "cells"})
+    table = fitted(
+        cells, variances(plan), {s: values for s, values in noisy.items() if s != "cells"}
+    )
     return np.asarray(rounded(table) if output.whole else table).ravel()
 
 
@@ -197,17 +235,29 @@ def _columns(
     if question.row_names != question.by:
         rows = pl.Series(np.repeat(np.arange(max(keys.height, not question.by)), question.rounds))
         places = pl.Series(
-            question.row_names[-1], np.tile(np.arange(1, question.rounds + 1), len(rows) // question.rounds)
+            question.row_names[-1],
+            np.tile(np.arange(1, question.rounds + 1), len(rows) // question.rounds),
         )
         keys = keys[rows].with_columns(places) if question.by else places.to_frame()
-    columns = [_column(o, estimator_of(o).value(NoisyColumn.of(o, plan), noisy)) for o in question.outputs]
+    columns = [
+        _column(o, estimator_of(o).value(NoisyColumn.of(o, plan), noisy)) for o in question.outputs
+    ]
     parts = {name: real(m, noisy) for o in question.outputs for name, m in o.totals if o.derived}
-    parts |= {name: real(m, noisy) for o in question.outputs for name, m in o.moments if not m.of_influence}
-    return keys.hstack(columns) if question.row_names else pl.DataFrame({c.name: c for c in columns}), parts
+    parts |= {
+        name: real(m, noisy)
+        for o in question.outputs
+        for name, m in o.moments
+        if not m.of_influence
+    }
+    return keys.hstack(columns) if question.row_names else pl.DataFrame(
+        {c.name: c for c in columns}
+    ), parts
 
 
 def _ends(choices: Mapping[Noise, PlaceCounts], noisy: Noisy) -> dict[str, Floats]:
-    """The two ends of each quantile's interval, if it was paid for (column unit), by `end_names`."""
+    """The two ends of each quantile's interval, if it was paid for
+    (column unit), by `end_names`.
+    """
     parts: dict[str, Floats] = {}
     for noise, counts in choices.items():
         total = noise.total
@@ -227,7 +277,9 @@ def _column(output: ReleasedColumn, values: Any) -> pl.Series:
         dtype = polars_dtype(total.column.domain.dtype)
         return pl.Series(output.name, list(total.values), dtype=dtype, strict=False).gather(values)
     if output.dtype is not None:
-        return pl.Series(output.name, in_ticks(output, values), dtype=pl.Int64).cast(polars_dtype(output.dtype))
+        return pl.Series(output.name, in_ticks(output, values), dtype=pl.Int64).cast(
+            polars_dtype(output.dtype)
+        )
     return pl.Series(output.name, values, dtype=pl.Int64 if output.whole else pl.Float64)
 
 
@@ -235,9 +287,11 @@ def _column(output: ReleasedColumn, values: Any) -> pl.Series:
 
 
 def _keep(plan: NoisePlan, noisy: Noisy, raw: Noisy) -> Booleans:
-    """Groups found in the data that are released: by their noisy number of units, or by the optimal rule.
+    """Groups found in the data that are released: by their noisy number of
+    units, or by the optimal rule.
 
-    Bound: groups that are too small for `min_units=` are none, see `release.pricing.keys.least_number`
+    Bound: groups that are too small for `min_units=` are none, see
+           `release.pricing.keys.least_number`
     """
     assert plan.decided_by is not None
     assert plan.threshold is not None
@@ -252,9 +306,17 @@ def _keep(plan: NoisePlan, noisy: Noisy, raw: Noisy) -> Booleans:
 
 def _with_noise(totals: Sequence[tuple[Noise, WideIntegers]]) -> dict[TotalKey, Any]:
     """Noisy totals by their key, each with its own noise or that of its pair."""
-    alone = [(n, total) for n, total in totals if not (n.paired or n.mechanism.joined or n.mechanism.together)]
-    noisy = {noise.total.key: plus(total, _fresh_noise(noise, len(total))) for noise, total in alone}
-    noisy |= _with_joint_noise([(n.mechanism, n, total) for n, total in totals if isinstance(n.mechanism, JointNoise)])
+    alone = [
+        (n, total)
+        for n, total in totals
+        if not (n.paired or n.mechanism.joined or n.mechanism.together)
+    ]
+    noisy = {
+        noise.total.key: plus(total, _fresh_noise(noise, len(total))) for noise, total in alone
+    }
+    noisy |= _with_joint_noise(
+        [(n.mechanism, n, total) for n, total in totals if isinstance(n.mechanism, JointNoise)]
+    )
     exact = {id(noise.allotment): values for noise, values in totals}
     laws = {id(noise.allotment): noise.mechanism for noise, _ in totals}
     for noise, total in totals:
@@ -267,14 +329,20 @@ def _with_noise(totals: Sequence[tuple[Noise, WideIntegers]]) -> dict[TotalKey, 
         if pair.rows is not None and law is not None and law.joined:
             missing = plus(_times(exact[id(pair.rows)], 2 ** _bits(pair)), -exact[id(count)])
             missing = plus(missing, Laplace(law.scale * 2 ** _bits(pair)).draw(len(missing)))
-            noisy[pair.rows.total.key] = _nearest(plus(noisy[count.total.key], missing), 2 ** _bits(pair))
+            noisy[pair.rows.total.key] = _nearest(
+                plus(noisy[count.total.key], missing), 2 ** _bits(pair)
+            )
         if pair.sum is not None and id(pair.sum) in laws and laws[id(pair.sum)].joined:
             noisy[pair.sum.total.key] = _sum_of_pair(pair, ends)
     return noisy
 
 
-def _with_joint_noise(totals: Sequence[tuple[JointNoise, Noise, WideIntegers]]) -> dict[TotalKey, Any]:
-    """Noisy totals of which several have one noise in each group: see `theory.formulas.loss.joint_scale`."""
+def _with_joint_noise(
+    totals: Sequence[tuple[JointNoise, Noise, WideIntegers]],
+) -> dict[TotalKey, Any]:
+    """Noisy totals of which several have one noise in each group:
+    see `theory.formulas.loss.joint_scale`.
+    """
     sets: dict[str, list[tuple[JointNoise, Noise, WideIntegers]]] = {}
     for member in totals:
         sets.setdefault(member[0].first, []).append(member)
@@ -298,7 +366,9 @@ def _bits(pair: Allotment) -> int:
 
 
 def _sum_of_pair(pair: Allotment, ends: Ends) -> WideIntegers:
-    """A noisy S + c·V from noisy h·V + S and h·V - S: h + c times the first less h - c times the second, over 2h."""
+    """A noisy S + c·V from noisy h·V + S and h·V - S:
+    h + c times the first less h - c times the second, over 2h.
+    """
     assert pair.sum is not None
     weight, centre = pair.weight, pair.sum.total.added_up(0, 1)
     common = math.gcd(weight + centre, weight - centre, 2 * weight)
@@ -322,7 +392,9 @@ def plus(totals: WideIntegers, noise: WideIntegers) -> WideIntegers:
 def _noisy_ends(noise: Noise, total: WideIntegers, count: WideIntegers) -> Ends:
     """Weight · count + sum and weight · count - sum, each with noise; see `pair_scale`."""
     product = _times(count, noise.allotment.weight)
-    up, down = (plus(plus(product, part), _fresh_noise(noise, len(total))) for part in (total, -total))
+    up, down = (
+        plus(plus(product, part), _fresh_noise(noise, len(total))) for part in (total, -total)
+    )
     return up, down
 
 
@@ -366,16 +438,25 @@ def _label(other: Key, keys: pl.DataFrame) -> pl.DataFrame:
 
 
 def _is_label(label: pl.DataFrame, keys: pl.DataFrame) -> Booleans:
-    """Groups whose key is that label: they are part of its row. A null in the label matches no group."""
+    """Groups whose key is that label: they are part of its row.
+    A null in the label matches no group.
+    """
     same = [pl.col(name) == pl.lit(label.get_column(name)).first() for name in keys.columns]
     return keys.select(pl.all_horizontal(same).fill_null(False)).to_series().to_numpy()
 
 
-def _with_rest(rest: Sequence[Noise], exact: Noisy, in_rest: Booleans, noisy: Noisy) -> dict[TotalKey, Any]:
-    """Noisy totals of the released groups, then one of all other groups together, with its own noise."""
+def _with_rest(
+    rest: Sequence[Noise], exact: Noisy, in_rest: Booleans, noisy: Noisy
+) -> dict[TotalKey, Any]:
+    """Noisy totals of the released groups, then one of all other
+    groups together, with its own noise.
+    """
     totals, cells = [], {}
     for noise in rest:
         key = cells[noise.total.key] = replace(noise.total, collects=False).key
         total = np.array([sum(exact[key][in_rest].tolist())], dtype=object)
         totals.append((noise, total if _large(total) else total.astype(np.int64)))
-    return {cells[key]: np.concatenate([noisy[cells[key]], value]) for key, value in _with_noise(totals).items()}
+    return {
+        cells[key]: np.concatenate([noisy[cells[key]], value])
+        for key, value in _with_noise(totals).items()
+    }

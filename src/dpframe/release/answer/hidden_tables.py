@@ -1,4 +1,6 @@
-"""Hidden numbers of a table with margins, so that none can be pinned down: flows between its lines."""
+"""Hidden numbers of a table with margins, so that none can be pinned
+down: flows between its lines.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from dpframe.release.answer.suppression import OTHER, SMALL, Reader
 from dpframe.release.answer.table_lines import TableLines, with_margins
 
 _TINY = 1e-9
-_FINEST = 128  # flows are made of at most so many equal parts, where numbers are not whole or the limit is high
+# flows are made of at most so many equal parts, where numbers are not whole or the limit is high
+_FINEST = 128
 _HUBS = 4  # points through which flows are looked for at once
 _FEW = 200  # so many hidden numbers are looked at again, one by one
 _Step = tuple[int, int]  # a row and a column
@@ -22,18 +25,21 @@ _Step = tuple[int, int]  # a row and a column
 def hidden_in_table(cells: Floats, reader: Reader, groups: Integers | None = None) -> Integers:
     """The hidden cells, subtotals and margins of a table.
 
-    Input:  released numbers, rows by columns, whose margins are published; NaN where there is no cell; what the reader
-            knows; groups: as for `with_margins`, where subtotals are published
-    Output: an array of the shape of `with_margins`: 0 for a shown number, else SMALL or OTHER. If no choice keeps the
-            promise beside two marks, all hidden numbers are OTHER
-    Bound:  rows and columns of the matrix in `TableLines` are points, and each number is a line between its row and its
-            column. What is published says that the lines at each point add up to 0, where some signs are turned. So a
-            number may rise by as much as can flow from its column back to its row along other hidden numbers, each of
-            which may rise or fall as far as its mark allows; and fall by as much as can flow the other way. The largest
-            flow is the largest change, for real numbers and for integers (Ford and Fulkerson 1956). A hidden number
-            whose two flows are together less than `reader.width` gets more: the cheapest way on which numbers are
-            hidden, where a number costs its size. What is hidden later only adds to earlier flows, so each hidden
-            number is looked at until it is wide enough, and then never again
+    Input:  released numbers, rows by columns, whose margins are published; NaN where there is no
+            cell; what the reader knows; groups: as for `with_margins`, where subtotals are
+            published
+    Output: an array of the shape of `with_margins`: 0 for a shown number, else SMALL or OTHER. If
+            no choice keeps the promise beside two marks, all hidden numbers are OTHER
+    Bound:  rows and columns of the matrix in `TableLines` are points, and each number is a line
+            between its row and its column. What is published says that the lines at each point add
+            up to 0, where some signs are turned. So a number may rise by as much as can flow from
+            its column back to its row along other hidden numbers, each of which may rise or fall as
+            far as its mark allows; and fall by as much as can flow the other way. The largest flow
+            is the largest change, for real numbers and for integers (Ford and Fulkerson 1956). A
+            hidden number whose two flows are together less than `reader.width` gets more: the
+            cheapest way on which numbers are hidden, where a number costs its size. What is hidden
+            later only adds to earlier flows, so each hidden number is looked at until it is wide
+            enough, and then never again
     Source: Gusfield 1988, doi:10.1137/0217034, for tables as graphs; Fischetti and Salazar 1999,
             doi:10.1007/s101070050008, for intervals of hidden cells; the choice of ways is ours
 
@@ -49,7 +55,9 @@ def hidden_in_table(cells: Floats, reader: Reader, groups: Integers | None = Non
     for told in (True, False):
         hidden = _Lines.of(values, small, there, reader, lines, told=told).widened()
         if hidden is not None:
-            return np.where(small & told, SMALL, np.where(hidden[lines.rows, lines.columns], OTHER, 0))
+            return np.where(
+                small & told, SMALL, np.where(hidden[lines.rows, lines.columns], OTHER, 0)
+            )
     return np.where(there, OTHER, 0)
 
 
@@ -57,8 +65,9 @@ def hidden_in_table(cells: Floats, reader: Reader, groups: Integers | None = Non
 class _Lines:
     """The numbers of a table as lines between rows and columns.
 
-    `ahead` is how much may flow from a row to a column, and `back` from a column to a row, along hidden numbers; the
-    other two are what would be added if a number were hidden. No more than `width` matters.
+    `ahead` is how much may flow from a row to a column, and `back` from a column to a row, along
+    hidden numbers; the other two are what would be added if a number were hidden. No more than
+    `width` matters.
     """
 
     cost: Floats
@@ -72,7 +81,13 @@ class _Lines:
 
     @staticmethod
     def of(
-        values: Floats, small: Booleans, there: Booleans, reader: Reader, lines: TableLines, *, told: bool
+        values: Floats,
+        small: Booleans,
+        there: Booleans,
+        reader: Reader,
+        lines: TableLines,
+        *,
+        told: bool,
     ) -> _Lines:
         up, down = (np.where(there, room, 0.0) for room in reader.room(values, small, told=told))
         ahead = lines.matrix(np.where(lines.turned, down, up))
@@ -83,7 +98,9 @@ class _Lines:
         return _Lines(np.maximum(values, 0.0) + 1.0, hidden, reader.width, least, ahead, back, *now)
 
     def widened(self) -> Booleans | None:
-        """The numbers that are hidden in the end; None if some number stays narrow whatever is hidden."""
+        """The numbers that are hidden in the end; None if some number
+        stays narrow whatever is hidden.
+        """
         small = self.hidden.copy()
         waiting = np.argwhere(self.hidden & ~self._surely_wide()).tolist()[::-1]
         while waiting:
@@ -124,11 +141,15 @@ class _Lines:
         return missing if missing > self.width * _TINY else 0.0
 
     def _cheapest(self, row: int, column: int, missing: float) -> list[_Step]:
-        """The numbers to hide for a hidden number, on the cheapest way for what it lacks; none if there is no way."""
+        """The numbers to hide for a hidden number, on the cheapest way for what it
+        lacks; none if there is no way.
+        """
         lowest, best = np.inf, list[_Step]()
         for source, target, most in self._ends(row, column):
             flow, pushed = self._flow(source, target, most)
-            for amount in self._amounts(min(missing, most - flow)) if most - flow > self.width * _TINY else ():
+            for amount in (
+                self._amounts(min(missing, most - flow)) if most - flow > self.width * _TINY else ()
+            ):
                 if way := self._cheapest_way(source, target, amount):
                     more = [step for step in map(self._step, way, way[1:]) if not self.hidden[step]]
                     price = sum(self.cost[step] for step in more) / amount
@@ -139,23 +160,32 @@ class _Lines:
         return best
 
     def _ends(self, row: int, column: int) -> Iterator[tuple[int, int, float]]:
-        """The two flows along which a number rises and falls: from where, to where, at most how much."""
+        """The two flows along which a number rises and falls:
+        from where, to where, at most how much.
+        """
         rise, fall = self.ahead[row, column], self.back[column, row]
-        self.ahead[row, column] = self.back[column, row] = 0.0  # they do not go through the number itself
+        # they do not go through the number itself
+        self.ahead[row, column] = self.back[column, row] = 0.0
         point = len(self.ahead) + column
         yield point, row, rise
         yield row, point, fall
         self.ahead[row, column], self.back[column, row] = rise, fall
 
     def _amounts(self, most: float) -> Iterator[float]:
-        """The amounts that are tried one after another: about half as much each, down to the least."""
+        """The amounts that are tried one after another:
+        about half as much each, down to the least.
+        """
         while most > self.least:
             yield most
             most = most // (2 * self.least) * self.least
         yield self.least
 
-    def _flow(self, source: int, target: int, most: float) -> tuple[float, list[tuple[list[int], float]]]:
-        """The largest flow along hidden numbers, up to an amount, and its ways: shortest first (Edmonds, Karp 1972)."""
+    def _flow(
+        self, source: int, target: int, most: float
+    ) -> tuple[float, list[tuple[list[int], float]]]:
+        """The largest flow along hidden numbers, up to an amount, and its ways:
+        shortest first (Edmonds, Karp 1972).
+        """
         total, pushed = 0.0, []
         while most - total > self.width * _TINY and (way := self._open_way(source, target)):
             size = min(most - total, *(self._room(a, b) for a, b in pairwise(way)))
@@ -166,7 +196,11 @@ class _Lines:
 
     def _room(self, point: int, onward: int) -> float:
         height = len(self.ahead)
-        room = self.ahead[point, onward - height] if point < height else self.back[point - height, onward]
+        room = (
+            self.ahead[point, onward - height]
+            if point < height
+            else self.back[point - height, onward]
+        )
         return float(room)
 
     def _push(self, way: list[int], amount: float) -> None:
@@ -196,9 +230,13 @@ class _Lines:
         before[source], found = source, [source] if last.any() else []
         for point in found:
             if point < height:
-                near = ((self.ahead[point] >= self.least) & (before[height:] < 0)).nonzero()[0] + height
+                near = ((self.ahead[point] >= self.least) & (before[height:] < 0)).nonzero()[
+                    0
+                ] + height
             else:
-                near = ((self.back[point - height] >= self.least) & (before[:height] < 0)).nonzero()[0]
+                near = (
+                    (self.back[point - height] >= self.least) & (before[:height] < 0)
+                ).nonzero()[0]
             before[near] = point
             ends = near[last[near]]
             if len(ends):
@@ -208,10 +246,11 @@ class _Lines:
         return []
 
     def _cheapest_way(self, source: int, target: int, amount: float) -> list[int]:
-        """The points of the cheapest way that can take an amount; empty if there is none. Hidden numbers are free.
+        """The points of the cheapest way that can take an amount; empty if there is none.
+        Hidden numbers are free.
 
-        Rows and columns take turns: each that came nearer to the source looks for what is nearer through it (Bellman
-        and Ford).
+        Rows and columns take turns: each that came nearer to the source looks for what is nearer
+        through it (Bellman and Ford).
         """
         height, width = self.ahead.shape
         distance, before = np.full(height + width, np.inf), np.full(height + width, -1)
@@ -219,7 +258,12 @@ class _Lines:
         fresh = np.array([source])
         while len(fresh):
             if fresh[0] < height:
-                beside, at, hidden, cost = slice(height, None), fresh, self.hidden[fresh], self.cost[fresh]
+                beside, at, hidden, cost = (
+                    slice(height, None),
+                    fresh,
+                    self.hidden[fresh],
+                    self.cost[fresh],
+                )
                 now, if_hidden = self.ahead[at], self.ahead_if[at]
             else:
                 at = fresh - height
@@ -238,9 +282,10 @@ class _Lines:
     def _surely_wide(self) -> Booleans:
         """Hidden numbers that are wide enough by flows through one point, for all numbers at once.
 
-        Bound:  no cut that separates two points is smaller than both the cuts that separate them from a third one. So
-                what can flow between the ends of a number is at least the smaller of what can flow from one to the
-                third point and from there to the other. Without the number itself it is less by at most its own room
+        Bound:  no cut that separates two points is smaller than both the cuts that separate them
+                from a third one. So what can flow between the ends of a number is at least the
+                smaller of what can flow from one to the third point and from there to the other.
+                Without the number itself it is less by at most its own room
         """
         wide = np.zeros(self.hidden.shape, np.bool_)
         back = self.back.T
@@ -254,7 +299,9 @@ class _Lines:
             height = len(wide)
             up = np.minimum.outer(onward[:height], inward[height:]) - back
             down = np.minimum.outer(inward[:height], onward[height:]) - self.ahead
-            total = np.minimum(self.ahead, np.maximum(up, 0.0)) + np.minimum(back, np.maximum(down, 0.0))
+            total = np.minimum(self.ahead, np.maximum(up, 0.0)) + np.minimum(
+                back, np.maximum(down, 0.0)
+            )
             more = open_ & (total >= self.width)
             wide |= more
             if more.sum() < open_.sum() / 4:
@@ -272,8 +319,8 @@ def _back_to(source: int, target: int, before: Integers) -> list[int]:
 def _trees(ahead: Floats, back: Floats, hub: int, width: float, least: float) -> Floats:
     """A lower bound of what can flow from a point to each other point, up to twice the width.
 
-    Bound:  trees that leave the hub, each taking its amount from every line it uses: along all that reach a point,
-            their amounts can flow at once
+    Bound:  trees that leave the hub, each taking its amount from every line it uses: along all that
+            reach a point, their amounts can flow at once
     """
     ahead, back = np.array(ahead, order="C"), np.array(back, order="C")
     total = np.zeros(sum(ahead.shape))
@@ -288,7 +335,9 @@ def _trees(ahead: Floats, back: Floats, hub: int, width: float, least: float) ->
             continue
         for point, onward in lines:
             room, place = (
-                (ahead[point], onward - len(ahead)) if point < len(ahead) else (back[point - len(ahead)], onward)
+                (ahead[point], onward - len(ahead))
+                if point < len(ahead)
+                else (back[point - len(ahead)], onward)
             )
             room[place] -= amount
         total[ends] += amount
@@ -297,9 +346,11 @@ def _trees(ahead: Floats, back: Floats, hub: int, width: float, least: float) ->
 
 
 def _tree(ahead: Floats, back: Floats, hub: int, amount: float) -> list[tuple[int, int]]:
-    """The lines of a tree that leaves a point, as far as an amount can flow, each line from point to point.
+    """The lines of a tree that leaves a point, as far as an amount can flow,
+    each line from point to point.
 
-    Depth comes first and the widest line: so few lines leave each point, and the next tree finds others.
+    Depth comes first and the widest line: so few lines leave each point, and the next tree finds
+    others.
     """
     height, lines, stack = len(ahead), list[tuple[int, int]](), [hub]
     fresh = np.ones(sum(ahead.shape))

@@ -1,22 +1,26 @@
-"""Many tables of one release made nonnegative, or whole, together: wherever they share columns they still agree.
+"""Many tables of one release made nonnegative, or whole, together:
+wherever they share columns they still agree.
 
-Tables are arrays with an axis for each of their attributes. They share margins: the intersections of their sets of
-attributes, and the intersections of these. All of these sets are the `family`, which has no table of all attributes in
-it. Sets are taken in turn, the smallest first. The numbers of a set must add up to those of all smaller sets inside it;
-it is enough to look at the largest of these, its `margins`:
+Tables are arrays with an axis for each of their attributes. They share margins: the intersections
+of their sets of attributes, and the intersections of these. All of these sets are the `family`,
+which has no table of all attributes in it. Sets are taken in turn, the smallest first. The numbers
+of a set must add up to those of all smaller sets inside it; it is enough to look at the largest of
+these, its `margins`:
 
 - no margin or one: each slice is changed by itself, so that it adds up to its margin;
-- two margins S and T: for each key of the attributes that both have, the sums over the attributes of neither are a
-  table of two sides, whose row sums and column sums are given. Nonnegative numbers with given sums always exist, and
-  integers if the sums are integers (the matrix of such sums is totally unimodular); the remaining attributes then have
-  one margin;
+- two margins S and T: for each key of the attributes that both have, the sums over the attributes
+  of neither are a table of two sides, whose row sums and column sums are given. Nonnegative numbers
+  with given sums always exist, and integers if the sums are integers (the matrix of such sums is
+  totally unimodular); the remaining attributes then have one margin;
 - three margins or more: there may be no such numbers, even if all margins agree. That is refused.
 
-Two tables of two columns each share single columns, so a workload of pairs never meets the third case.
+Two tables of two columns each share single columns, so a workload of pairs never meets the third
+case.
 
 Nothing here reads rows or draws noise: it is post-processing.
 
-Source: Hoffman and Kruskal 1956, for integers; Cox 1987, doi:10.1080/01621459.1987.10478456, for controlled rounding.
+Source: Hoffman and Kruskal 1956, for integers; Cox 1987, doi:10.1080/01621459.1987.10478456, for
+        controlled rounding.
 That a set of margins need not come from a table: Vlach 1986, doi:10.1016/0166-218X(86)90044-X
 """
 
@@ -39,14 +43,19 @@ _BITS = 20  # numbers that are not whole are multiples of 2^-20
 
 @dataclass(frozen=True, eq=False)
 class JointTables:
-    """Integers for each set of a family, in units of 2^-bits; they agree wherever sets share attributes."""
+    """Integers for each set of a family, in units of 2^-bits;
+    they agree wherever sets share attributes.
+    """
 
     tables: Mapping[Attributes, Integers]
     bits: int
 
     def integers(self, part: Attributes) -> Integers:
         """The numbers of any subset of a set of the family, summed from the smallest such set."""
-        above = min((one for one in self.tables if set(part) <= set(one)), key=lambda one: self.tables[one].size)
+        above = min(
+            (one for one in self.tables if set(part) <= set(one)),
+            key=lambda one: self.tables[one].size,
+        )
         axes = tuple(axis for axis, attribute in enumerate(above) if attribute not in part)
         return np.asarray(self.tables[above].sum(axis=axes))
 
@@ -55,7 +64,9 @@ class JointTables:
         return np.ldexp(self.integers(part).astype(np.float64), -self.bits)
 
 
-def family_of(workload: Sequence[Attributes], verb: str, titles: Callable[[Attributes], str]) -> list[Attributes]:
+def family_of(
+    workload: Sequence[Attributes], verb: str, titles: Callable[[Attributes], str]
+) -> list[Attributes]:
     """All intersections of a workload's tables, the smallest first.
 
     Errors: UnsupportedOperation if a table has three margins or more
@@ -74,9 +85,10 @@ def family_of(workload: Sequence[Attributes], verb: str, titles: Callable[[Attri
         if len(inside) > 2:
             named = ", ".join(map(titles, inside))
             raise UnsupportedOperation(
-                f"{verb}(): the table {titles(part)} shares {len(inside)} margins with other tables ({named}). Numbers "
-                "that fit all of them need not exist. Release pairs of columns, workload='2-way', or tables that share "
-                "at most two margins each; or change one table by itself, out['a', 'b']."
+                f"{verb}(): the table {titles(part)} shares {len(inside)} margins with other "
+                f"tables ({named}). Numbers that fit all of them need not exist. Release pairs of "
+                "columns, workload='2-way', or tables that share at most two margins each; or "
+                "change one table by itself, out['a', 'b']."
             )
     return ordered
 
@@ -87,12 +99,14 @@ def margins_of(part: Attributes, family: Sequence[Attributes]) -> list[Attribute
     return [one for one in inside if not any(set(one) < set(other) for other in inside)]
 
 
-def joint_nonnegative(family: Sequence[Attributes], estimate: Callable[[Attributes], Floats]) -> JointTables:
+def joint_nonnegative(
+    family: Sequence[Attributes], estimate: Callable[[Attributes], Floats]
+) -> JointTables:
     """Numbers without negative ones near the estimates, set by set: see above.
 
     Input:  estimate: the numbers of each set of the family
-    Bound:  each set is the nearest one (least squares) that is not negative and has the margins that were computed
-            before, up to the grid of 2^-20; the total is kept, or 0
+    Bound:  each set is the nearest one (least squares) that is not negative and has the margins
+            that were computed before, up to the grid of 2^-20; the total is kept, or 0
     """
     tables: dict[Attributes, Integers] = {}
     for part in family:
@@ -100,7 +114,9 @@ def joint_nonnegative(family: Sequence[Attributes], estimate: Callable[[Attribut
         if not part:
             tables[part] = np.rint(np.maximum(values, 0.0) * 2**_BITS).astype(np.int64)
         else:
-            tables[part] = _fitted(part, values * 2.0**_BITS, margins_of(part, family), tables, positive=True)
+            tables[part] = _fitted(
+                part, values * 2.0**_BITS, margins_of(part, family), tables, positive=True
+            )
     return JointTables(tables, _BITS)
 
 
@@ -109,8 +125,9 @@ def joint_whole(
 ) -> JointTables:
     """Integers near the estimates, set by set; nonnegative if the estimates are, `positive`.
 
-    Bound:  a set is first moved to the integer margins that were computed before, by least squares, and then rounded: a
-            number becomes one of its two neighbouring integers, and sums do not change
+    Bound:  a set is first moved to the integer margins that were computed before, by least squares,
+            and then rounded: a number becomes one of its two neighbouring integers, and sums do not
+            change
     """
     tables: dict[Attributes, Integers] = {}
     for part in family:
@@ -119,7 +136,9 @@ def joint_whole(
             tables[part] = np.rint(values).astype(np.int64)
             continue
         fine = {one: table << _BITS for one, table in tables.items()}
-        moved = _fitted(part, values * 2.0**_BITS, margins_of(part, family), fine, positive=positive)
+        moved = _fitted(
+            part, values * 2.0**_BITS, margins_of(part, family), fine, positive=positive
+        )
         tables[part] = _rounded(part, moved, margins_of(part, family))
     return JointTables(tables, 0)
 
@@ -143,21 +162,30 @@ def _fitted(
     summed = values.sum(axis=tuple(axis for axis, i in enumerate(part) if i not in union))
     shape = [summed.shape[union.index(i)] for i in order]
     cells = [
-        int(np.prod([summed.shape[union.index(i)] for i in some], dtype=np.int64)) for some in (both, rows, columns)
+        int(np.prod([summed.shape[union.index(i)] for i in some], dtype=np.int64))
+        for some in (both, rows, columns)
     ]
     grids = summed.transpose([union.index(i) for i in order]).reshape(cells)
     right = _arranged(tables[first], first, (*both, *rows)).reshape(cells[0], cells[1])
     below = _arranged(tables[second], second, (*both, *columns)).reshape(cells[0], cells[2])
-    found = np.stack([_with_sums(*one, positive=positive) for one in zip(grids, right, below, strict=True)])
+    found = np.stack(
+        [_with_sums(*one, positive=positive) for one in zip(grids, right, below, strict=True)]
+    )
     table = found.reshape(shape).transpose([order.index(i) for i in union])
-    return np.asarray(table) if union == part else _in_slices(part, values, union, table, positive=positive)
+    return (
+        np.asarray(table)
+        if union == part
+        else _in_slices(part, values, union, table, positive=positive)
+    )
 
 
 def _arranged(table: Integers, part: Attributes, order: Sequence[int]) -> Integers:
     return np.asarray(table.transpose([part.index(i) for i in order]))
 
 
-def _in_slices(part: Attributes, values: Floats, margin: Attributes, sums: Integers, *, positive: bool) -> Integers:
+def _in_slices(
+    part: Attributes, values: Floats, margin: Attributes, sums: Integers, *, positive: bool
+) -> Integers:
     """Integers near real numbers; each slice of one margin's key adds up to its given integer."""
     order = [*margin, *(i for i in part if i not in margin)]
     turned = values.transpose([part.index(i) for i in order])
@@ -170,7 +198,9 @@ def _in_slices(part: Attributes, values: Floats, margin: Attributes, sums: Integ
 
 
 def _spread(line: Integers, short: int, *, positive: bool) -> None:
-    """Add to the largest numbers of a line, in place, until it adds up; numbers stay nonnegative if `positive`."""
+    """Add to the largest numbers of a line, in place, until it adds up;
+    numbers stay nonnegative if `positive`.
+    """
     while short:
         at = int(np.argmax(line))
         step = max(short, -int(line[at])) if positive else short
@@ -192,7 +222,9 @@ def _with_sums(cells: Floats, right: Integers, below: Integers, *, positive: boo
 
 
 def _settle(table: Integers, right: Integers, below: Integers, *, positive: bool) -> None:
-    """Change a table of integers in place until its rows and columns have given sums, whose totals are equal."""
+    """Change a table of integers in place until its rows and columns have
+    given sums, whose totals are equal.
+    """
     rows, columns = right - table.sum(axis=1), below - table.sum(axis=0)
     while rows.any() or columns.any():
         i, j = int(np.argmax(rows)), int(np.argmax(columns))
@@ -215,7 +247,9 @@ def _settle(table: Integers, right: Integers, below: Integers, *, positive: bool
 
 
 def _even_out(table: Integers, short: Integers, i: int, *, positive: bool) -> None:
-    """Add to a row that falls short, in place, what the row with too much has in the column where it has most."""
+    """Add to a row that falls short, in place, what the row with too much has
+    in the column where it has most.
+    """
     k = int(np.argmin(short))
     j = int(np.argmax(table[k]))
     step = int(min(short[i], -short[k], table[k, j] if positive else short[i]))
@@ -226,7 +260,9 @@ def _even_out(table: Integers, short: Integers, i: int, *, positive: bool) -> No
 
 
 def _make_room(table: Integers, i: int, j: int, most: int) -> None:
-    """Make a cell of a row and a column with too much larger than 0, by `most` if possible, with all sums kept."""
+    """Make a cell of a row and a column with too much larger than 0, by `most`
+    if possible, with all sums kept.
+    """
     other_row, other_column = int(np.argmax(table[:, j])), int(np.argmax(table[i]))
     step = int(min(most, table[other_row, j], table[i, other_column]))
     table[i, j] += step
@@ -241,7 +277,9 @@ def _rounded(part: Attributes, fine: Integers, margins: list[Attributes]) -> Int
     if len(margins) == 1:
         order = [*margins[0], *(i for i in part if i not in margins[0])]
         turned = values.transpose([part.index(i) for i in order])
-        lines = turned.reshape(int(np.prod([shape[part.index(i)] for i in margins[0]], dtype=np.int64)), -1)
+        lines = turned.reshape(
+            int(np.prod([shape[part.index(i)] for i in margins[0]], dtype=np.int64)), -1
+        )
         whole = np.stack([rounded(line[None])[0] for line in lines])
         return np.asarray(whole.reshape(turned.shape).transpose([order.index(i) for i in part]))
     first, second = margins
@@ -251,7 +289,10 @@ def _rounded(part: Attributes, fine: Integers, margins: list[Attributes]) -> Int
     rest = [i for i in part if i not in first and i not in second]
     order = [*both, *rows, *columns, *rest]
     turned = values.transpose([part.index(i) for i in order])
-    sizes = [int(np.prod([shape[part.index(i)] for i in some], dtype=np.int64)) for some in (both, rows, columns, rest)]
+    sizes = [
+        int(np.prod([shape[part.index(i)] for i in some], dtype=np.int64))
+        for some in (both, rows, columns, rest)
+    ]
     grids = turned.reshape(sizes)
     sums = np.stack([rounded(grid.sum(axis=2)) for grid in grids])
     if not rest:
@@ -259,10 +300,14 @@ def _rounded(part: Attributes, fine: Integers, margins: list[Attributes]) -> Int
     else:
         fine_lines = np.rint(np.ldexp(grids.reshape(-1, sizes[3]), _BITS))
         moved = nearest_with_sums(
-            fine_lines, np.ldexp(sums.reshape(-1).astype(np.float64), _BITS), positive=bool(fine_lines.min() >= 0)
+            fine_lines,
+            np.ldexp(sums.reshape(-1).astype(np.float64), _BITS),
+            positive=bool(fine_lines.min() >= 0),
         )
         lines = np.rint(moved).astype(np.int64)
         for line, short in zip(lines, (sums.reshape(-1) << _BITS) - lines.sum(axis=1), strict=True):
             _spread(line, int(short), positive=bool(fine_lines.min() >= 0))
-        whole = np.stack([rounded(np.ldexp(line.astype(np.float64), -_BITS)[None])[0] for line in lines])
+        whole = np.stack(
+            [rounded(np.ldexp(line.astype(np.float64), -_BITS)[None])[0] for line in lines]
+        )
     return np.asarray(whole.reshape(turned.shape).transpose([order.index(i) for i in part]))

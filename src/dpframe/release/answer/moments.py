@@ -1,7 +1,8 @@
 """The noisy moments of several columns, and moments that the true ones may be.
 
-Every column is measured from the middle of its bounds, in units of half their width: it lies in [-1, 1]. The matrix has
-a first row and column for the constant 1. All of this is post-processing of one release.
+Every column is measured from the middle of its bounds, in units of half their width: it lies in
+[-1, 1]. The matrix has a first row and column for the constant 1. All of this is post-processing of
+one release.
 """
 
 from __future__ import annotations
@@ -20,17 +21,19 @@ from dpframe.plan import Bounds, Formula, ReleasedColumn
 from dpframe.release.estimators import Influence
 from dpframe.release.pricing import Noise, NoisePlan, simulated
 
-_HELD_BACK = 4.0  # scales of the noise: P(|Laplace noise| > 4 scales) = e^-4 = 0.018, half of it on either side
+# scales of the noise: P(|Laplace noise| > 4 scales) = e^-4 = 0.018, half of it on either side
+_HELD_BACK = 4.0
 
 
 @dataclass(frozen=True)
 class Moments:
     """Noisy sums of products of columns, with the noise of each.
 
-    `matrix` has sums of products, and `noises` the noise of each entry by its place. `scales` are those of Laplace
-    noise of its deviation, or deviations of normal noise. `starts` says how much of the noise of the number of rows is
-    in an entry too: sums are measured from the centres of their grids, which the number of rows corrects. Entries that
-    follow from others have no noise of their own: `follows` maps such an entry to weights of entries of the first row.
+    `matrix` has sums of products, and `noises` the noise of each entry by its place. `scales` are
+    those of Laplace noise of its deviation, or deviations of normal noise. `starts` says how much
+    of the noise of the number of rows is in an entry too: sums are measured from the centres of
+    their grids, which the number of rows corrects. Entries that follow from others have no noise of
+    their own: `follows` maps such an entry to weights of entries of the first row.
     """
 
     names: Names
@@ -51,10 +54,11 @@ class Moments:
         bounds: Mapping[str, Bounds],
         same: Sequence[Names],
     ) -> Moments:
-        """The moments of a release whose columns are `Moment` aggregates, named by "·" between columns.
+        """The moments of a release whose columns are `Moment`
+        aggregates, named by "·" between columns.
 
-        Input:  the released table, its columns and its noise; bounds of each column; same: groups of columns of which a
-                row has at most one true, the others false
+        Input:  the released table, its columns and its noise; bounds of each column; same: groups
+                of columns of which a row has at most one true, the others false
         """
         names = tuple(bounds)
         size = len(names) + 1
@@ -82,22 +86,30 @@ class Moments:
 
     @property
     def ridge(self) -> float:
-        """A typical size of the noise in one entry of the moments, below which columns do not count as varying."""
+        """A typical size of the noise in one entry of the moments, below which
+        columns do not count as varying.
+        """
         used = self.scales[self.scales > 0]
         return float(np.median(used)) if len(used) else 0.0
 
     def inverse(self) -> Floats:
-        """The inverse of the moments of the inputs; directions that vary less than the noise are held back.
+        """The inverse of the moments of the inputs; directions that vary
+        less than the noise are held back.
 
-        The eigenvalues are raised to four scales of the noise, which Laplace noise exceeds in one of 100 cases: where
-        they are below it, intervals are wide or have no end. Where all are larger than it, this changes nothing.
+        The eigenvalues are raised to four scales of the noise, which Laplace noise exceeds in one
+        of 100 cases: where they are below it, intervals are wide or have no end. Where all are
+        larger than it, this changes nothing.
         """
         values, vectors = np.linalg.eigh(self.matrix[:-1, :-1])
-        return np.asarray((vectors / np.maximum(values, max(_HELD_BACK * self.ridge, 1e-9))) @ vectors.T)
+        return np.asarray(
+            (vectors / np.maximum(values, max(_HELD_BACK * self.ridge, 1e-9))) @ vectors.T
+        )
 
     @property
     def to_units(self) -> Floats:
-        """The matrix by which coefficients of scaled columns become those of the columns, but for the middle of y."""
+        """The matrix by which coefficients of scaled columns become those of the
+        columns, but for the middle of y.
+        """
         size = len(self.names)
         matrix = np.zeros((size, size))
         matrix[0, 0] = self.halves[-1]
@@ -107,7 +119,8 @@ class Moments:
         return matrix
 
     def derivatives(self, weights: Floats) -> dict[str, float]:
-        """Derivatives of Σ weights · matrix (upper half) by each released moment, by its name (unit of that moment).
+        """Derivatives of Σ weights · matrix (upper half) by each released moment, by
+        its name (unit of that moment).
 
         Entries that follow from others give their weight to these.
         """
@@ -116,15 +129,23 @@ class Moments:
             for k, weight in others:
                 upper[0, k] += upper[i, j] * weight
         derived = {(i, j) for i, j, _ in self.follows}
-        places = {name: place for name, place in _places(self.names).items() if place not in derived}
-        result = {name: float(upper[i, j]) / _worth(self.halves, i, j) for name, (i, j) in places.items()}
+        places = {
+            name: place for name, place in _places(self.names).items() if place not in derived
+        }
+        result = {
+            name: float(upper[i, j]) / _worth(self.halves, i, j) for name, (i, j) in places.items()
+        }
         result["rows"] += sum(float(upper[i, j] * self.starts[i, j]) for i, j in places.values())
         return result
 
     def drawn(self, rng: Generator, times: int) -> Floats:
-        """Matrices that the true one may be: the released one less noise of its own law, `times` of them."""
+        """Matrices that the true one may be: the released one less noise
+        of its own law, `times` of them.
+        """
         noise, places = np.zeros((times, *self.scales.shape)), list(self.noises)
-        for (i, j), drawn in zip(places, simulated(list(self.noises.values()), rng, times), strict=True):
+        for (i, j), drawn in zip(
+            places, simulated(list(self.noises.values()), rng, times), strict=True
+        ):
             noise[:, i, j] = drawn / _worth(self.halves, i, j)
         noise = noise + self.starts * noise[:, :1, :1]
         return _filled(np.triu(self.matrix) - noise, self.follows)
@@ -133,7 +154,12 @@ class Moments:
 def _places(names: Sequence[str]) -> dict[str, tuple[int, int]]:
     """Row and column of each moment in the matrix, by its name."""
     places = {"rows": (0, 0)} | {name: (0, i + 1) for i, name in enumerate(names)}
-    return places | {f"{a}·{b}": (i + 1, j + 1) for i, a in enumerate(names) for j, b in enumerate(names) if i <= j}
+    return places | {
+        f"{a}·{b}": (i + 1, j + 1)
+        for i, a in enumerate(names)
+        for j, b in enumerate(names)
+        if i <= j
+    }
 
 
 def _worth(halves: Floats, i: int, j: int) -> float:
@@ -142,7 +168,9 @@ def _worth(halves: Floats, i: int, j: int) -> float:
 
 
 def _start(centre: float, middles: Floats, i: int, j: int) -> float:
-    """Number that each row adds to a sum, whatever its values are, because the grid has another centre."""
+    """Number that each row adds to a sum, whatever its values are,
+    because the grid has another centre.
+    """
     if i == j == 0:
         return 0.0
     return centre - middles[j - 1] if i == 0 else centre
@@ -153,17 +181,22 @@ def _follow(
 ) -> list[tuple[int, int, tuple[tuple[int, float], ...]]]:
     """Entries of columns of true and false, measured from 1/2 in units of 1/2: squares are 1.
 
-    Of two columns that are not true together, (2d - 1)(2e - 1) = 1 - 2d - 2e = -(2d - 1) - (2e - 1) - 1.
+    Of two columns that are not true together, (2d - 1)(2e - 1) = 1 - 2d - 2e = -(2d - 1) - (2e - 1)
+    - 1.
     """
     entries: list[tuple[int, int, tuple[tuple[int, float], ...]]] = []
     for group in same:
         numbers = [places[name][1] for name in group]
         entries += [(i, i, ((0, 1.0),)) for i in numbers]
-        entries += [(i, j, ((0, -1.0), (i, -1.0), (j, -1.0))) for i in numbers for j in numbers if i < j]
+        entries += [
+            (i, j, ((0, -1.0), (i, -1.0), (j, -1.0))) for i in numbers for j in numbers if i < j
+        ]
     return entries
 
 
-def _filled(upper: Floats, follows: Sequence[tuple[int, int, tuple[tuple[int, float], ...]]]) -> Floats:
+def _filled(
+    upper: Floats, follows: Sequence[tuple[int, int, tuple[tuple[int, float], ...]]]
+) -> Floats:
     """Symmetric matrices from their upper halves, with the entries that follow from others."""
     for i, j, weights in follows:
         upper[..., i, j] = sum(weight * upper[..., 0, k] for k, weight in weights)
@@ -172,7 +205,8 @@ def _filled(upper: Floats, follows: Sequence[tuple[int, int, tuple[tuple[int, fl
 
 
 def nearest_psd(matrix: Floats) -> Floats:
-    """The nearest positive semidefinite matrix in Frobenius norm: eigenvalues below 0 are raised to it.
+    """The nearest positive semidefinite matrix in Frobenius norm:
+    eigenvalues below 0 are raised to it.
 
     Source: Higham 1988, Linear Algebra and its Applications 103
     """
@@ -187,18 +221,25 @@ def nearest_psd(matrix: Floats) -> Floats:
 def coefficient_influences(
     outputs: Sequence[ReleasedColumn], plan: NoisePlan, long: pl.DataFrame
 ) -> list[tuple[ReleasedColumn, Influence]]:
-    """A column for each coefficient of a regression, with its influences; empty for any other question."""
+    """A column for each coefficient of a regression, with its
+    influences; empty for any other question.
+    """
     regressors = outputs[0].regressors if outputs else None
     if regressors is None:
         return []
-    return influences_of(outputs, Moments.read(long, outputs, plan, dict(regressors.among), regressors.same))
+    return influences_of(
+        outputs, Moments.read(long, outputs, plan, dict(regressors.among), regressors.same)
+    )
 
 
-def influences_of(outputs: Sequence[ReleasedColumn], moments: Moments) -> list[tuple[ReleasedColumn, Influence]]:
+def influences_of(
+    outputs: Sequence[ReleasedColumn], moments: Moments
+) -> list[tuple[ReleasedColumn, Influence]]:
     """As `coefficient_influences`, from moments that have been read.
 
-    With the moments G of the inputs, those c of inputs and outcome, and b = G⁻¹·c, a row with the inputs x and the
-    outcome y moves b by G⁻¹·x·(y - x·b). Over the rows of a person this is a weighted sum of the person's own moments.
+    With the moments G of the inputs, those c of inputs and outcome, and b = G⁻¹·c, a row with the
+    inputs x and the outcome y moves b by G⁻¹·x·(y - x·b). Over the rows of a person this is a
+    weighted sum of the person's own moments.
     """
     regressors = outputs[0].regressors
     assert regressors is not None
@@ -207,7 +248,9 @@ def influences_of(outputs: Sequence[ReleasedColumn], moments: Moments) -> list[t
     limits = outputs[0].moments[0][1].moment
     assert limits is not None
     result = []
-    for term, row, pair in zip(regressors.terms, moments.to_units @ inverse, outputs[0].moments, strict=True):
+    for term, row, pair in zip(
+        regressors.terms, moments.to_units @ inverse, outputs[0].moments, strict=True
+    ):
         whole = np.zeros_like(matrix)
         whole[:-1] = np.outer(row, residual)
         upper = np.triu(whole) + np.tril(whole, -1).T

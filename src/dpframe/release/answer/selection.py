@@ -1,4 +1,6 @@
-"""Choices among candidates: quantiles, distances from them to the ends of their intervals, and most frequent values."""
+"""Choices among candidates: quantiles, distances from them to the ends of their
+intervals, and most frequent values.
+"""
 
 from __future__ import annotations
 
@@ -17,23 +19,29 @@ from dpframe.theory.formulas.error import distances
 from dpframe.theory.formulas.loss import extreme_targets, fade, rank_prior, rank_terms, reach_change
 
 _LARGEST = 2**61
-_CELLS = 2**16  # candidates, of all groups of a piece: arrays of this size stay in the processor's cache
+# candidates, of all groups of a piece: arrays of this size stay in the processor's cache
+_CELLS = 2**16
 _PUBLIC = 256  # parts of the bounds in which public rows are added, where there are many candidates
 Choose = Callable[..., Integers]  # of scores and a rate, and of copies
 
 
 def chosen(noise: Noise, counts: PlaceCounts) -> Integers:
-    """The number of the chosen candidate of each group; with several rounds, one group after the other.
+    """The number of the chosen candidate of each group;
+    with several rounds, one group after the other.
 
     Input:  the choice with its scale; the rows at each candidate, of shape (groups, candidates)
     """
     total, choose = noise.total, noise.choice.choose
     if total.values:
         rate = 1 / Fraction(noise.scale)
-        pieces = [most_frequent(piece, rate, total.rounds, choose) for _, piece in counts.pieces(_CELLS)]
+        pieces = [
+            most_frequent(piece, rate, total.rounds, choose) for _, piece in counts.pieces(_CELLS)
+        ]
     elif counts.shape[1] <= FEW:
         rate = _rate(noise)
-        pieces = [choose(rank_scores(total, piece, rate), rate) for _, piece in counts.pieces(_CELLS)]
+        pieces = [
+            choose(rank_scores(total, piece, rate), rate) for _, piece in counts.pieces(_CELLS)
+        ]
     else:
         pieces = [
             in_list(total, first, runs, _rate(noise), choose)
@@ -43,7 +51,8 @@ def chosen(noise: Noise, counts: PlaceCounts) -> Integers:
 
 
 def reached(noise: Noise, counts: PlaceCounts, places: Integers) -> tuple[Integers, ...]:
-    """The first and the last candidate of each quantile's interval, at the confidence `ci` of the total.
+    """The first and the last candidate of each quantile's interval, at
+    the confidence `ci` of the total.
 
     Input:  as in `chosen`; places: the chosen candidates
     Bound:  see `theory.formulas.error.quantile_interval.margin`
@@ -62,15 +71,18 @@ def reached(noise: Noise, counts: PlaceCounts, places: Integers) -> tuple[Intege
     return np.maximum(places - took, 0), np.minimum(places + took, last)
 
 
-def in_list(total: Total, first: Integers, runs: Integers, rate: Fraction, choose: Choose) -> Integers:
+def in_list(
+    total: Total, first: Integers, runs: Integers, rate: Fraction, choose: Choose
+) -> Integers:
     """The number of the chosen candidate of each group, where there are many.
 
-    Input:  first, runs: where runs of candidates begin, and their rows; see `PlaceCounts.runs`. No edge of the public
-            rows is inside of a run
-    Bound:  all candidates of a run have one score, since none of them has a row, or it is one candidate. So the choice
-            among runs, each for its copies, and then of one place in that part of the list, is a choice among all
-            candidates in the list of `Candidates`, with their copies: the law whose price is `rank_scale`. The list
-            depends on the bounds alone. Where the runs begin depends on the rows, and is not released
+    Input:  first, runs: where runs of candidates begin, and their rows; see `PlaceCounts.runs`. No
+            edge of the public rows is inside of a run
+    Bound:  all candidates of a run have one score, since none of them has a row, or it is one
+            candidate. So the choice among runs, each for its copies, and then of one place in that
+            part of the list, is a choice among all candidates in the list of `Candidates`, with
+            their copies: the law whose price is `rank_scale`. The list depends on the bounds alone.
+            Where the runs begin depends on the rows, and is not released
     """
     candidates = total.candidates
     assert candidates is not None
@@ -78,7 +90,9 @@ def in_list(total: Total, first: Integers, runs: Integers, rate: Fraction, choos
     copies = candidates.listed(first, after)
     cells = np.searchsorted(_edges(candidates.count), first, side="right") - 1
     at = choose(rank_scores(total, runs, rate, cells), rate, copies)[:, None]
-    start, end, many = (np.take_along_axis(table, at, axis=1)[:, 0] for table in (first, after, copies))
+    start, end, many = (
+        np.take_along_axis(table, at, axis=1)[:, 0] for table in (first, after, copies)
+    )
     return candidates.picked(start, end, uniform_index(many, len(many)))
 
 
@@ -101,12 +115,16 @@ def _upto(total: Total, counts: Array) -> Array:
 
 
 def _scores(worse: Array) -> Integers:
-    """Scores, at best 0, from how much worse each candidate is. A cut at a constant moves none by more."""
+    """Scores, at best 0, from how much worse each candidate is.
+    A cut at a constant moves none by more.
+    """
     return np.asarray(-np.clip(worse, 0, _LARGEST).astype(np.int64))
 
 
 def most_frequent(counts: Array, rate: Fraction, rounds: int, choose: Choose) -> Integers:
-    """Candidates by their rows, one after the other, each among those not chosen yet; see `count_scale`."""
+    """Candidates by their rows, one after the other, each among those not
+    chosen yet; see `count_scale`.
+    """
     candidates = np.tile(np.arange(counts.shape[1]), (len(counts), 1))
     places = []
     for _ in range(rounds):
@@ -117,11 +135,14 @@ def most_frequent(counts: Array, rate: Fraction, rounds: int, choose: Choose) ->
     return np.concatenate(places, axis=1).ravel()
 
 
-def rank_scores(total: Total, counts: Array, rate: Fraction, cells: Integers | None = None) -> Integers:
+def rank_scores(
+    total: Total, counts: Array, rate: Fraction, cells: Integers | None = None
+) -> Integers:
     """Scores, at best 0, of how well each candidate splits a group's rows and the public rows.
 
-    Input:  counts: the rows at each candidate, or in each run of candidates, of shape (groups, any); cells: for each
-            run the number of the part of the bounds that it is in, of _PUBLIC parts; None for one candidate in each
+    Input:  counts: the rows at each candidate, or in each run of candidates, of shape (groups,
+            any); cells: for each run the number of the part of the bounds that it is in, of _PUBLIC
+            parts; None for one candidate in each
     Bound:  see `theory.formulas.loss.quantile_selection`
     """
     assert total.rank is not None
@@ -131,7 +152,11 @@ def rank_scores(total: Total, counts: Array, rate: Fraction, cells: Integers | N
     above, since = group_rows - upto, group_rows - below
     if total.rank in (0, 1):
         outside, inside = (below, upto) if total.rank == 0 else (above, since)
-        listed = counts.shape[1] if cells is None or total.candidates is None else total.candidates.copies
+        listed = (
+            counts.shape[1]
+            if cells is None or total.candidates is None
+            else total.candidates.copies
+        )
         most, tangents = extreme_targets(listed, rate, 2**total.fraction)
         target = np.minimum(group_rows, most)
         for power, constant in enumerate(tangents):
@@ -149,9 +174,12 @@ def rank_scores(total: Total, counts: Array, rate: Fraction, cells: Integers | N
 
 
 def _public(rank: Fraction, candidates: int, rate: Fraction, group_rows: Array) -> Array:
-    """Numbers of public rows at each border between candidates, of shape (groups, candidates + 1): `rank_prior`."""
+    """Numbers of public rows at each border between candidates, of shape (groups,
+    candidates + 1): `rank_prior`.
+    """
     places, turns = _prior(rank, candidates, rate)
-    rows = np.minimum(group_rows, _LARGEST // max(int(np.abs(turns).max()), 1))  # then products stay below 2^61
+    # then products stay below 2^61
+    rows = np.minimum(group_rows, _LARGEST // max(int(np.abs(turns).max()), 1))
     left = np.maximum(np.abs(places) - np.abs(turns) * rows // candidates, 0)
     return np.asarray(np.sign(places) * left)
 
@@ -165,7 +193,8 @@ def _prior(rank: Fraction, candidates: int, rate: Fraction) -> Integers:
 
 
 def reach_scores(total: Total, counts: PlaceCounts, places: Integers, target: int) -> Integers:
-    """Scores, at best 0, of how well each distance from the chosen candidates reaches `target` score units.
+    """Scores, at best 0, of how well each distance from the chosen
+    candidates reaches `target` score units.
 
     See `theory.formulas.error.quantile_interval.margin`, whose f is `spare`, in score units.
     """
@@ -173,7 +202,9 @@ def reach_scores(total: Total, counts: PlaceCounts, places: Integers, target: in
     part, whole = total.rank.as_integer_ratio()
     steps, last = np.array(distances(counts.shape[1])), counts.shape[1] - 1
     first, final = np.maximum(places[:, None] - steps, 0), np.minimum(places[:, None] + steps, last)
-    below, until, rows = (counts.upto(at) for at in (first - 1, final, np.full((len(places), 1), last)))
+    below, until, rows = (
+        counts.upto(at) for at in (first - 1, final, np.full((len(places), 1), last))
+    )
     if float(rows.max(initial=0)) * whole >= 2.0**60:
         below, until, rows = (table.astype(object) for table in (below, until, rows))
     before_first = np.where(first > 0, part * rows - whole * below, _LARGEST)

@@ -1,11 +1,12 @@
 """Private choice of limits and bounds, inside the release.
 
-A limit that is too low removes rows; a limit that is too high needs more noise. The best limit balances both, and
-depends on how many rows people have. Noisy histograms in which each unit counts once tell this; their noise is small
-beside that of the totals. For numbers of different values, the best limit also depends on whether units share values.
-Noisy numbers of values in all groups together, under low limits, tell this. The choice is post-processing of these
-noisy answers. The totals under the chosen limits are a further release: composition of adaptively chosen parts, whose ε
-(or ρ) add up.
+A limit that is too low removes rows; a limit that is too high needs more noise. The best limit
+balances both, and depends on how many rows people have. Noisy histograms in which each unit counts
+once tell this; their noise is small beside that of the totals. For numbers of different values, the
+best limit also depends on whether units share values. Noisy numbers of values in all groups
+together, under low limits, tell this. The choice is post-processing of these noisy answers. The
+totals under the chosen limits are a further release: composition of adaptively chosen parts, whose
+ε (or ρ) add up.
 """
 
 from __future__ import annotations
@@ -40,38 +41,51 @@ from dpframe.release.pricing import EpsilonPrice, NoiseKind, NoisePlan, Price, m
 _TRIED = np.unique(np.minimum(np.rint(2 ** (np.arange(31 * 4 + 1) / 4)), MOST).astype(np.int64))
 _AND_VALUES = " and noisy numbers of different values in all groups together"
 _CHOSEN = (
-    "Bounds of {!r}, for {}: from {} to {}. Their expected error of the released columns, from clipping and noise "
-    "together, is the smallest. It is estimated from noisy histograms of values in which each unit counts once. Noise "
-    "may hide up to {} people with values far beyond these bounds."
+    "Bounds of {!r}, for {}: from {} to {}. Their expected error of the released columns, from "
+    "clipping and noise together, is the smallest. It is estimated from noisy histograms of "
+    "values in which each unit counts once. Noise may hide up to {} people with values far beyond "
+    "these bounds."
 )
-_TOO_FEW = "Give bounds that you know without the data, or a larger price or share: dp.Auto(share=0.4)."
+_TOO_FEW = (
+    "Give bounds that you know without the data, or a larger price or share: dp.Auto(share=0.4)."
+)
 _UNSEEN = (
-    "Bounds of {!r}, for {}: none could be chosen. There are too few people for the noise: the noisy histograms of "
-    "values do not show where any of them are. So values are clipped to fixed bounds of the column or its type, from "
-    f"{{}} to {{}}, wherever the values are. {_TOO_FEW}"
-)
-_DOUBTFUL = (
-    "Bounds of {!r}, for {}: from {} to {}, a guess. There are too few people for the noise: the histograms show too "
-    "few of them, or a noisy count does not show that most values lie between the bounds, by a test that is wrong of "
-    "other bounds at most once in 100 times. "
+    "Bounds of {!r}, for {}: none could be chosen. There are too few people for the noise: "
+    "the noisy histograms of values do not show where any of them are. So values are clipped to "
+    "fixed bounds of the column or its type, from {} to {}, wherever the values are. "
     f"{_TOO_FEW}"
 )
-# Laws of values for each case of the units. There is one if groups have cases, too, since far more limits are tried.
+_DOUBTFUL = (
+    "Bounds of {!r}, for {}: from {} to {}, a guess. There are too few people for the "
+    "noise: the histograms show too few of them, or a noisy count does not show that most values "
+    "lie between the bounds, by a test that is wrong of other bounds at most once in 100 times. "
+    f"{_TOO_FEW}"
+)
+# Laws of values for each case of the units. There is one if groups have cases, too, since far more
+# limits are tried.
 _LAWS = 4
 
 
 def check_choice(question: Question, price: Price) -> Loss:
-    """The cost of a question with `dp.Auto`, whatever it will choose. Every histogram is tried on no rows.
+    """The cost of a question with `dp.Auto`, whatever it will choose.
+    Every histogram is tried on no rows.
 
-    Errors: InvalidArgument if nothing of the price is left for the answer; InvalidPrice if too little is left
+    Errors: InvalidArgument if nothing of the price is left for the answer; InvalidPrice if too
+            little is left
     """
     check_auto(price)
     if question.chosen_share >= 1:
-        raise InvalidArgument("dp.Auto(share=...): the shares add up to all of the price; leave some for the answer.")
-    read_epsilon(price.part(1 - question.chosen_share).amount, f"what is left of {price.terms.value} for the answer")
+        raise InvalidArgument(
+            "dp.Auto(share=...): the shares add up to all of the price; leave some for the answer."
+        )
+    read_epsilon(
+        price.part(1 - question.chosen_share).amount,
+        f"what is left of {price.terms.value} for the answer",
+    )
     if question.auto is not None:
         try_people(question, price)
-        for names in _columns_apart(question):  # as many totals as there may be, and limits for each
+        # as many totals as there may be, and limits for each
+        for names in _columns_apart(question):
             apart = under_chosen(question, Limits(1, 1, 1), dict.fromkeys(names, Limits(2, 1, 1)))
             price.part(1 - question.chosen_share).plans(apart)
             engine.validate(apart)
@@ -86,7 +100,11 @@ def check_choice(question: Question, price: Price) -> Loss:
 
 def _stated_limits(question: Question, best: Judged) -> FieldDict:
     """The chosen limits and what is expected of them, as JSON."""
-    with_bounds = [o.name for o in question.outputs if not any(open_bounds_of(question, m) for _, m in o.totals)]
+    with_bounds = [
+        o.name
+        for o in question.outputs
+        if not any(open_bounds_of(question, m) for _, m in o.totals)
+    ]
     errors = {name: float(f"{best.errors[name]:.3g}") for name in with_bounds}
     stated: FieldDict = {"limits": _named(best.limits), "expected_error": errors}
     if best.own:
@@ -99,14 +117,18 @@ def choose(
 ) -> tuple[Question, NoisePlan, FieldDict, RemainingRows | None]:
     """Choose limits and bounds, each for its share of the price, and the noise that the rest buys.
 
-    Input:  a question with `dp.Auto`; the whole price; seen: takes the noisy histograms that were read
-    Output: the question with limits and bounds; its noise; the choice, its cost and its reason, as JSON; the estimated
-            rows with and without limits, if the answer is corrected for removed rows. It never fails on data
-    Bound:  each histogram costs its part of the price by `histogram_scale`, each number of different values by
-            `noisy_values`. The answer has the rest of the price, and these parts add up. Later reads and questions
-            depend on the rows only through earlier noisy answers
-    Source: Amin, Kulesza, Muñoz, Vassilvitskii 2019, "Bounding user contributions", for the balance of bias and noise;
-            Dwork, Rothblum, Vadhan 2010, and Bun, Steinke 2016, arXiv:1605.02065, for adaptive composition
+    Input:  a question with `dp.Auto`; the whole price; seen: takes the noisy histograms that were
+            read
+    Output: the question with limits and bounds; its noise; the choice, its cost and its reason, as
+            JSON; the estimated rows with and without limits, if the answer is corrected for removed
+            rows. It never fails on data
+    Bound:  each histogram costs its part of the price by `histogram_scale`, each number of
+            different values by `noisy_values`. The answer has the rest of the price, and these
+            parts add up. Later reads and questions depend on the rows only through earlier noisy
+            answers
+    Source: Amin, Kulesza, Muñoz, Vassilvitskii 2019, "Bounding user contributions", for the balance
+            of bias and noise; Dwork, Rothblum, Vadhan 2010, and Bun, Steinke 2016,
+            arXiv:1605.02065, for adaptive composition
     """
     rest, seen = price.part(1 - question.chosen_share), Seen() if seen is None else seen
     statement: FieldDict = {"cost": {"in": price.terms.value}, "reason": []}
@@ -118,16 +140,18 @@ def choose(
         result = under_chosen(result, limits, own)
         statement |= _stated_limits(question, best)
         with_noise = ""
-        if question.private_keys:  # which noise, and so which rule for keys, is better depends on the groups there are
+        # which noise, and so which rule for keys, is better depends on the groups there are
+        if question.private_keys:
             rest, statement["noise"] = replace(rest, noise=best.noise), best.noise.value
             with_noise = f", with {best.noise.value.capitalize()} noise"
         cost = statement["cost"]["limits"] = float(price.amount * question.limits_share)
         values = _AND_VALUES if _distinct(question) else ""
         statement["reason"].append(
-            f"Limits, for {price.terms.sign} = {cost:.4g}: {limits_in_words(result.limits)}{_apart(result, own)}"
-            f"{with_noise}. Of all limits that were tried, their expected error of the released columns, from bias and "
-            "noise together, is the "
-            f"smallest. It is estimated from noisy histograms in which each unit counts once{values}."
+            f"Limits, for {price.terms.sign} = {cost:.4g}: "
+            f"{limits_in_words(result.limits)}{_apart(result, own)}{with_noise}. Of all limits "
+            "that were tried, their expected error of the released columns, from bias and noise "
+            "together, is the smallest. It is estimated from noisy histograms in which each unit "
+            f"counts once{values}."
         )
     bounds: dict[str, Bounds] = {}
     for column, auto in question.open_bounds.items():
@@ -152,13 +176,20 @@ def choose(
 
 
 def restored(question: Question, statement: Fields, price: Price) -> tuple[Question, NoisePlan]:
-    """The question with its chosen limits and bounds, and its noise, from the stored statement of the choice."""
+    """The question with its chosen limits and bounds, and its noise, from the
+    stored statement of the choice.
+    """
     result, rest = question, price.part(1 - question.chosen_share)
     if "limits" in statement:
-        own = {name: Limits(**limits) for name, limits in statement.get("limits_of_columns", {}).items()}
+        own = {
+            name: Limits(**limits)
+            for name, limits in statement.get("limits_of_columns", {}).items()
+        }
         result = under_chosen(result, Limits(**statement["limits"]), own)
     bounds = statement.get("bounds", {})
-    result = result.with_bounds({c: as_typed(Bounds(*pair), question.table.columns[c]) for c, pair in bounds.items()})
+    result = result.with_bounds(
+        {c: as_typed(Bounds(*pair), question.table.columns[c]) for c, pair in bounds.items()}
+    )
     noise = NoiseKind(statement["noise"]) if "noise" in statement else price.noise
     return result, replace(rest, noise=noise).plan(result)
 
@@ -172,7 +203,9 @@ def _apart(question: Question, own: Mapping[str, Limits]) -> str:
     words: dict[str, list[str]] = {}
     for name in own:
         limits = question.limits_of(own[name])
-        words.setdefault(limits_in_words(limits if question.by else Limits(limits.max_rows)), []).append(name)
+        words.setdefault(
+            limits_in_words(limits if question.by else Limits(limits.max_rows)), []
+        ).append(name)
     return "".join(f"; for {', '.join(names)}: {limits}" for limits, names in words.items())
 
 
@@ -180,7 +213,9 @@ def _apart(question: Question, own: Mapping[str, Limits]) -> str:
 
 
 def try_people(question: Question, rest: Price, also: Collection[str] = ()) -> None:
-    """Compute the histograms and numbers on no rows, so that they cannot fail after they are paid."""
+    """Compute the histograms and numbers on no rows, so that they
+    cannot fail after they are paid.
+    """
     parts = _parts(question, rest, also)
     engine.size_profile(question, [name for name in parts if name != "values"], empty=True)
     for one in _distinct(question).values():
@@ -188,14 +223,23 @@ def try_people(question: Question, rest: Price, also: Collection[str] = ()) -> N
 
 
 def read_people(
-    question: Question, price: Price, rest: Price, also: Collection[str] = (), seen: Seen | None = None
+    question: Question,
+    price: Price,
+    rest: Price,
+    also: Collection[str] = (),
+    seen: Seen | None = None,
 ) -> UnitSizes:
-    """The noisy histograms that matter to a question, and those in `also`, each for its part of a price."""
+    """The noisy histograms that matter to a question, and those in
+    `also`, each for its part of a price.
+    """
     parts = _parts(question, rest, also)
     raw = engine.size_profile(question, [name for name in parts if name != "values"])
     nodes = engine.NODES.astype(np.float64)
     seen = Seen() if seen is None else seen
-    noisy = {name: noisy_histogram(price.part(parts[name]), question, counts, seen) for name, counts in raw.items()}
+    noisy = {
+        name: noisy_histogram(price.part(parts[name]), question, counts, seen)
+        for name, counts in raw.items()
+    }
     keys = noisy.pop("keys", None)
     del raw
     seen.sizes |= noisy
@@ -204,21 +248,30 @@ def read_people(
     assert first is not None
     needed_by_limits = "rows_per_group" in (*_histograms_of_limits(question), *also)
     peaks_matter = question.private_keys or _ratios(question) or needed_by_limits
-    if peaks is not None and not peaks_matter and first.units < MODEL.fewest_units * noisy["rows_per_group"][1]:
+    if (
+        peaks is not None
+        and not peaks_matter
+        and first.units < MODEL.fewest_units * noisy["rows_per_group"][1]
+    ):
         peaks = None
     unit_sizes = UnitSizes(first, read.get("groups"), peaks, None, float(question.cells or np.inf))
     if keys is not None:
         unit_sizes = replace(unit_sizes, keys=_key_groups(question, *keys, unit_sizes))
     return (
-        _with_values(question, price.part(parts["values"]), rest, unit_sizes, seen) if "values" in parts else unit_sizes
+        _with_values(question, price.part(parts["values"]), rest, unit_sizes, seen)
+        if "values" in parts
+        else unit_sizes
     )
 
 
-def _with_values(question: Question, price: Price, rest: Price, unit_sizes: UnitSizes, seen: Seen) -> UnitSizes:
-    """Unit sizes with laws of shared values, from a noisy number of different values of each column.
+def _with_values(
+    question: Question, price: Price, rest: Price, unit_sizes: UnitSizes, seen: Seen
+) -> UnitSizes:
+    """Unit sizes with laws of shared values, from a noisy number of
+    different values of each column.
 
-    It is under a low limit, since its noise grows with the limit and its part of the price is small: the square root of
-    the limit that would be best if each row had a value of its own.
+    It is under a low limit, since its noise grows with the limit and its part of the price is
+    small: the square root of the limit that would be best if each row had a value of its own.
     """
     questions, keys, rows = _distinct(question), unit_sizes.keys, unit_sizes.rows
     times = _LAWS if keys is None or len(keys.sizes) == 1 else 1
@@ -227,11 +280,15 @@ def _with_values(question: Question, price: Price, rest: Price, unit_sizes: Unit
     limits = _within_limits(question, Limits(math.ceil(math.sqrt(best.limits.max_rows or 1))))
     prior = ValuesPosterior.beforehand(model.kept(Limits(1)).of_rows)
     laws = {
-        column: prior.after(model.kept(limits).rows, *noisy_values(part, one.with_limits(limits), seen))
+        column: prior.after(
+            model.kept(limits).rows, *noisy_values(part, one.with_limits(limits), seen)
+        )
         for column, one in questions.items()
     }
     rows = SizePosterior(np.repeat(rows.masses, times, axis=0), np.repeat(rows.odds, times) / times)
-    return replace(unit_sizes, rows=rows, values={column: law.drawn(times) for column, law in laws.items()})
+    return replace(
+        unit_sizes, rows=rows, values={column: law.drawn(times) for column, law in laws.items()}
+    )
 
 
 def _distinct(question: Question) -> dict[str, Question]:
@@ -245,7 +302,9 @@ def _distinct(question: Question) -> dict[str, Question]:
 
 
 def _parts(question: Question, rest: Price, also: Collection[str] = ()) -> dict[str, Fraction]:
-    """The histograms and numbers of different values that can matter, with their parts of the price."""
+    """The histograms and numbers of different values that can matter,
+    with their parts of the price.
+    """
     by_units = [m.of_units for o in question.outputs for _, m in o.totals]
     ratios = _ratios(question)
     weights = {} if all(by_units) else {"rows": MODEL.part_of_rows}
@@ -254,9 +313,15 @@ def _parts(question: Question, rest: Price, also: Collection[str] = ()) -> dict[
             question.cells is None or question.cells >= MODEL.gaussian_groups
         )
         if any(by_units) or question.private_keys or ratios:
-            weights["groups"] = MODEL.part_of_groups if any(by_units) or question.private_keys else MODEL.part_beside
+            weights["groups"] = (
+                MODEL.part_of_groups
+                if any(by_units) or question.private_keys
+                else MODEL.part_beside
+            )
         if (normal or ratios or may_share(question, rest.noise)) and not all(by_units):
-            weights["rows_per_group"] = MODEL.part_beside if ratios or question.cells else MODEL.part_of_peaks
+            weights["rows_per_group"] = (
+                MODEL.part_beside if ratios or question.cells else MODEL.part_of_peaks
+            )
         for name in [] if all(by_units) else [*_histograms_of_limits(question), *also]:
             weights.setdefault(name, MODEL.part_beside)
         if ratios or question.private_keys:
@@ -280,8 +345,9 @@ def _histograms_of_limits(question: Question) -> list[str]:
 def judged_by(limits: Limits) -> list[str]:
     """The histograms that are needed to know which rows some limits keep.
 
-    For a limit on rows alone, the rows of units suffice. For limits on groups or rows per group, the number of a unit's
-    groups matters: of 40 rows, a limit of one row per group keeps 1 if they are in one group, and 15 if they are in 15.
+    For a limit on rows alone, the rows of units suffice. For limits on groups or rows per group,
+    the number of a unit's groups matters: of 40 rows, a limit of one row per group keeps 1 if they
+    are in one group, and 15 if they are in 15.
     """
     if limits.max_rows_per_group is not None:
         return ["groups", "rows_per_group"]
@@ -291,22 +357,30 @@ def judged_by(limits: Limits) -> list[str]:
 def _key_groups(question: Question, counts: Floats, scale: float, unit_sizes: UnitSizes) -> Groups:
     """The groups with their units, from the noisy histogram of keys.
 
-    Listed groups are shrunk to their mean, so that they are as uneven as without noise. For groups found in the data
-    there are several cases, one for each case of the unit sizes.
+    Listed groups are shrunk to their mean, so that they are as uneven as without noise. For groups
+    found in the data there are several cases, one for each case of the unit sizes.
     """
     if question.cells is not None and len(counts) == question.cells:
         mean, variance = float(counts.mean()), float(counts.var())
-        nearer = mean + math.sqrt(max(1 - 2 * scale**2 / max(variance, scale**2), 0.0)) * (counts - mean)
+        nearer = mean + math.sqrt(max(1 - 2 * scale**2 / max(variance, scale**2), 0.0)) * (
+            counts - mean
+        )
         return Groups(np.maximum(nearer, scale / 2)[None], np.ones((1, len(counts))))
     groups = unit_sizes.sizes[1]
-    least = float(np.quantile(groups, MODEL.groups_quantile)) if unit_sizes.groups is not None else 1.0
+    least = (
+        float(np.quantile(groups, MODEL.groups_quantile)) if unit_sizes.groups is not None else 1.0
+    )
     return read_groups(counts, scale, unit_sizes.rows.units, least, len(unit_sizes.rows.odds))
 
 
-def _best(question: Question, rest: Price, unit_sizes: UnitSizes) -> tuple[Judged, RemainingRows | None]:
-    """The best candidate limits, with limits of their own for the columns that are better with these.
+def _best(
+    question: Question, rest: Price, unit_sizes: UnitSizes
+) -> tuple[Judged, RemainingRows | None]:
+    """The best candidate limits, with limits of their own for the
+    columns that are better with these.
 
-    It also returns the estimated rows with and without limits, if numbers are corrected for removed rows.
+    It also returns the estimated rows with and without limits, if numbers are corrected for removed
+    rows.
     """
     model, tried = Expected(question, unit_sizes, rest), dict[Limits, list[Judged]]()
 
@@ -324,10 +398,14 @@ def _best(question: Question, rest: Price, unit_sizes: UnitSizes) -> tuple[Judge
     return choice, model.left(choice.limits, model.kept(choice.limits))
 
 
-def _with_columns(question: Question, model: Expected, unit_sizes: UnitSizes, choice: Judged) -> Judged:
-    """Limits of their own for the columns that are no counts or sums, where that is expected to be better.
+def _with_columns(
+    question: Question, model: Expected, unit_sizes: UnitSizes, choice: Judged
+) -> Judged:
+    """Limits of their own for the columns that are no counts or sums, where
+    that is expected to be better.
 
-    Each column of values is tried by itself: all limits on rows for it, then all limits that were tried for the others.
+    Each column of values is tried by itself: all limits on rows for it, then all limits that were
+    tried for the others.
     """
     rows = _steps(_largest(unit_sizes.sizes[0]), 4)
     for names in _columns_apart(question):
@@ -335,14 +413,19 @@ def _with_columns(question: Question, model: Expected, unit_sizes: UnitSizes, ch
         apart = model.least([option for own in owns for option in model.judged(choice.limits, own)])
         if choice.limits.max_rows is not None:
             near = [_within_limits(question, replace(choice.limits, max_rows=r)) for r in rows]
-            apart = model.least([option for limits in near for option in model.judged(limits, apart.own)])
-            apart = model.least([option for own in owns for option in model.judged(apart.limits, own)])
+            apart = model.least(
+                [option for limits in near for option in model.judged(limits, apart.own)]
+            )
+            apart = model.least(
+                [option for own in owns for option in model.judged(apart.limits, own)]
+            )
         choice = model.least([choice, apart])
     return choice
 
 
 def _columns_apart(question: Question) -> list[list[str]]:
-    """The released columns that may have limits of their own, those of one column of values together.
+    """The released columns that may have limits of their own, those of
+    one column of values together.
 
     None if all released columns are of one column of values.
     """
@@ -366,44 +449,57 @@ def expected_errors(
 
 
 def _candidates(question: Question, unit_sizes: UnitSizes, noise: NoiseKind) -> list[Limits]:
-    """Limits to try, four to an octave (one if several limits are combined), up to about the largest sizes."""
+    """Limits to try, four to an octave (one if several limits are combined),
+    up to about the largest sizes.
+    """
     by_units = {m.of_units for o in question.outputs for _, m in o.totals}
     rows, groups, peaks = unit_sizes.sizes
     several = unit_sizes.groups is not None
-    totals: list[int | None] = list(_steps(_largest(rows), 4 if several else 1)) if False in by_units else [None]
+    totals: list[int | None] = (
+        list(_steps(_largest(rows), 4 if several else 1)) if False in by_units else [None]
+    )
     widths: list[int | None] = [None]
     if several and (question.private_keys or True in by_units):
         widths = [*_steps(float(np.quantile(groups, MODEL.widest)), 4)]
     heights: list[int | None] = [None]
     if unit_sizes.peaks is not None:
         heights += _steps(_largest(peaks), 4)
-    if unit_sizes.peaks is not None and not question.private_keys:  # noise that groups share hides all rows of a unit
+    # noise that groups share hides all rows of a unit
+    if unit_sizes.peaks is not None and not question.private_keys:
         totals.append(None)
     candidates = [
         Limits(total, width if total else question.cells, height)
         for total in totals
         for width in widths
         for height in heights
-        if (height is None and total is not None) or (height and (total is None or height < total or total == 1))
+        if (height is None and total is not None)
+        or (height and (total is None or height < total or total == 1))
         if width is None or total is None or width <= total
     ]
     if by_units == {True}:
-        shared = [question.cells] if may_share(question, noise) else []  # where more groups need no more noise
+        # where more groups need no more noise
+        shared = [question.cells] if may_share(question, noise) else []
         candidates = [Limits(None, width, None) for width in (*widths, *shared)]
     return list(dict.fromkeys(_within_limits(question, limits) for limits in candidates))
 
 
 def _largest(sizes: Floats) -> float:
-    """The largest size in most cases. In a few cases the noise looks like a unit with a billion rows."""
+    """The largest size in most cases.
+    In a few cases the noise looks like a unit with a billion rows.
+    """
     return float(np.quantile(sizes.max(axis=1), MODEL.largest))
 
 
-def _near(question: Question, limits: Limits, name: Literal["max_rows", "max_groups"]) -> list[Limits]:
+def _near(
+    question: Question, limits: Limits, name: Literal["max_rows", "max_groups"]
+) -> list[Limits]:
     """Limits with neighbouring nodes in place of one of them."""
     rows, groups, peak = limits.max_rows, limits.max_groups, limits.max_rows_per_group
     at = int(np.searchsorted(_TRIED, getattr(limits, name) or 1))
     nodes = [int(x) for x in _TRIED[max(at - 3, 0) : at + 4]]
-    neighbours = [Limits(x, groups, peak) if name == "max_rows" else Limits(rows, x, peak) for x in nodes]
+    neighbours = [
+        Limits(x, groups, peak) if name == "max_rows" else Limits(rows, x, peak) for x in nodes
+    ]
     return [_within_limits(question, x) for x in neighbours]
 
 

@@ -20,7 +20,8 @@ from dpframe.theory.formulas.sensitivity import Relation
 
 @dataclass
 class Seen:
-    """Noisy histograms that a release has paid for and read so far: of sizes with their scales, and of values.
+    """Noisy histograms that a release has paid for and read so far:
+    of sizes with their scales, and of values.
 
     `reads` are all noisy answers.
     """
@@ -39,12 +40,15 @@ def check_auto(price: Price) -> None:
 def histogram_scale(price: Price, relation: Relation) -> float:
     """The Laplace scale of a histogram that costs all of the price. A unit adds at most ONE to it.
 
-    Bound:  its l1 is ONE when a unit joins or leaves, and 2·ONE when one is exchanged (see `engine.histograms`)
+    Bound:  its l1 is ONE when a unit joins or leaves, and 2·ONE when one is exchanged (see
+            `engine.histograms`)
     """
     return price.laplace_scale(ONE * (2 if relation == Relation.REPLACE else 1))
 
 
-def noisy_histogram(price: Price, question: Question, counts: Integers, seen: Seen) -> tuple[Floats, float]:
+def noisy_histogram(
+    price: Price, question: Question, counts: Integers, seen: Seen
+) -> tuple[Floats, float]:
     """A histogram with noise, and the scale of the noise, both in units."""
     scale = histogram_scale(price, question.table.relation)
     seen.reads.append(Read("histogram", len(counts), ONE, scale))
@@ -53,18 +57,23 @@ def noisy_histogram(price: Price, question: Question, counts: Integers, seen: Se
 
 
 def noisy_values(price: Price, question: Question, seen: Seen | None = None) -> tuple[float, float]:
-    """The number of different values in all groups together, with noise, and the scale of the noise.
+    """The number of different values in all groups together, with
+    noise, and the scale of the noise.
 
-    Input:  a question of `dp.n_unique` of one column, under limits by which a unit brings K pairs of group and value
-    Bound:  which K pairs a unit brings depends on its own rows and the salt alone. So when it joins, the pairs of all
-            units together become more by 0 to K. When it is exchanged, that number is from 0 to K above the number
-            without it both before and after. So it moves by K at most under either relation. (In L1 the numbers of the
-            groups move by up to 2K when a unit is exchanged.)
+    Input:  a question of `dp.n_unique` of one column, under limits by which a unit brings K pairs
+            of group and value
+    Bound:  which K pairs a unit brings depends on its own rows and the salt alone. So when it
+            joins, the pairs of all units together become more by 0 to K. When it is exchanged, that
+            number is from 0 to K above the number without it both before and after. So it moves by
+            K at most under either relation. (In L1 the numbers of the groups move by up to 2K when
+            a unit is exchanged.)
     Source: Dwork, McSherry, Nissim, Smith 2006, for Laplace noise of scale K / ε
     """
     raw = engine.totals(question, int(bits.random_words(1)[0]))
     numbers = [
-        v.sum() for allotment, v in zip(question.read, raw.values, strict=True) if allotment.total.of_different_values
+        v.sum()
+        for allotment, v in zip(question.read, raw.values, strict=True)
+        if allotment.total.of_different_values
     ]
     most = question.unit_limits.contribution.rows
     scale = price.laplace_scale(most)

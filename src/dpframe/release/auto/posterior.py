@@ -1,15 +1,19 @@
-"""Curves that fit a noisy histogram: the number of units at each node, drawn from the posterior of a model.
+"""Curves that fit a noisy histogram: the number of units at each node, drawn
+from the posterior of a model.
 
-Few units have the most rows, and noise drowns their counts; but they matter. So a histogram is not read bin by bin, but
-as a hidden Markov chain along its nodes. At each node the curve is at one of several levels, a constant factor apart.
-From one node to the next it moves by a whole number of levels, similar to its last move: curves bend slowly. It begins
-somewhere, may end anywhere (a survey has no sixth wave), and rarely jumps. For sizes it may also come again after a gap
-(most people come once, and some every day). The observation is the level, with the variation of whole units and Laplace
-noise.
+Few units have the most rows, and noise drowns their counts; but they matter. So a histogram is not
+read bin by bin, but as a hidden Markov chain along its nodes. At each node the curve is at one of
+several levels, a constant factor apart. From one node to the next it moves by a whole number of
+levels, similar to its last move: curves bend slowly. It begins somewhere, may end anywhere (a
+survey has no sixth wave), and rarely jumps. For sizes it may also come again after a gap (most
+people come once, and some every day). The observation is the level, with the variation of whole
+units and Laplace noise.
 
-Source: the recursions forward and the draws backward are those of Carter and Kohn 1994, "On Gibbs sampling for state
-space models", section 2, for finitely many states. The weights of begin, end, jump and bend are guesses that hardly
-matter: a factor of three in any of them moves the errors that follow by a few percent. No bound rests on them.
+Source: the recursions forward and the draws backward are those of Carter and Kohn 1994, "On Gibbs
+        sampling for state
+space models", section 2, for finitely many states. The weights of begin, end, jump and bend are
+guesses that hardly matter: a factor of three in any of them moves the errors that follow by a few
+percent. No bound rests on them.
 """
 
 from __future__ import annotations
@@ -31,12 +35,17 @@ _YET, _AWAY, _OVER = -3, -2, -1  # the last states of a chain: nobody yet, for a
 
 
 def draw_curves(
-    counts: Floats, scale: float, number: int, *, begin: float = MODEL.curve_begin, again: float = 0.0
+    counts: Floats,
+    scale: float,
+    number: int,
+    *,
+    begin: float = MODEL.curve_begin,
+    again: float = 0.0,
 ) -> Floats:
     """Curves (number by nodes) of the units at each node, given noisy counts of at least one unit.
 
-    Input:  scale: of the Laplace noise of the counts (units); begin: how likely a curve does so at each node; again:
-            how likely one that has ended comes again after a gap
+    Input:  scale: of the Laplace noise of the counts (units); begin: how likely a curve does so at
+            each node; again: how likely one that has ended comes again after a gap
     Output: curves that equal the counts where noise leaves no doubt; equal counts give equal curves
     """
     chain = _Chain.over(counts, max(scale, _EXACT), begin, again)
@@ -48,8 +57,8 @@ def draw_curves(
 def nobody_there(counts: Floats, scale: float) -> float:
     """The posterior probability that no unit is at any node; the prior is about one half.
 
-    If there is no unit, this is below x with a probability of at most 3x. For then the likelihood ratio of "some units"
-    to "none" is 1 on average, and Markov's inequality applies.
+    If there is no unit, this is below x with a probability of at most 3x. For then the likelihood
+    ratio of "some units" to "none" is 1 on average, and Markov's inequality applies.
     """
     return float(_Chain.over(counts, max(scale, _EXACT), 1 / len(counts)).forward[-1, _YET])
 
@@ -61,9 +70,11 @@ def _variance(level: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class _Chain:
-    """The steps between states, and the probability of each state at each node, given the counts up to that node.
+    """The steps between states, and the probability of each state at each node,
+    given the counts up to that node.
 
-    The states are all pairs of a level and the move that led to it, level by level, and three of nobody.
+    The states are all pairs of a level and the move that led to it, level by level, and three of
+    nobody.
     """
 
     levels: Floats
@@ -71,7 +82,9 @@ class _Chain:
     forward: Floats  # nodes by states
 
     @classmethod
-    def over(cls, counts: Floats, scale: float, begin: float = MODEL.curve_begin, again: float = 0.0) -> _Chain:
+    def over(
+        cls, counts: Floats, scale: float, begin: float = MODEL.curve_begin, again: float = 0.0
+    ) -> _Chain:
         highest = max(float(np.cumsum(counts).max()), 0.0) + 10 * scale
         rungs = max(math.ceil(math.log(highest / _LEAST) / _STEP), len(_MOVES))
         levels = np.concatenate([[0.0], _LEAST * np.exp(_STEP * np.arange(rungs))])
@@ -86,7 +99,9 @@ class _Chain:
         return cls(levels, step, forward)
 
     def drawn(self, number: int) -> Integers:
-        """Places in `levels` of curves with a unit or more (number by nodes), drawn from the last node to the first."""
+        """Places in `levels` of curves with a unit or more (number by nodes), drawn
+        from the last node to the first.
+        """
         draw = np.random.default_rng(1)  # not noise: the curves follow from the counts
         places = np.append(np.repeat(np.arange(1, len(self.levels)), len(_MOVES)), [0, 0, 0])
         curves, later = np.zeros((number, len(self.forward)), np.int64), np.zeros(number, np.int64)
@@ -103,7 +118,9 @@ class _Chain:
 
 
 def _steps(high: Booleans, begin: float, again: float) -> Floats:
-    """Likelihood of each state after each one. A curve that comes again does so at one of the `high` levels."""
+    """Likelihood of each state after each one.
+    A curve that comes again does so at one of the `high` levels.
+    """
     rungs, moves = len(high), len(_MOVES)
     here, stays = rungs * moves, 1 - MODEL.curve_end - MODEL.curve_jump
     transitions = np.exp(-np.abs(_MOVES[:, None] - _MOVES) / MODEL.curve_bend)
@@ -117,9 +134,12 @@ def _steps(high: Booleans, begin: float, again: float) -> Floats:
         origin = np.arange(max(-move, 0), min(rungs, rungs - move))
         between[origin, :, origin + move, new] = transitions[:, new]
     step[:here, :here] = between.reshape(here, here) + MODEL.curve_jump * anywhere
-    falls = 1 - step[:here].sum(axis=1)  # it ends, as it does anywhere, or by a move below or above all levels
+    # it ends, as it does anywhere, or by a move below or above all levels
+    falls = 1 - step[:here].sum(axis=1)
     step[:here, _AWAY], step[:here, _OVER] = again * falls, (1 - again) * falls
     step[_YET, :here], step[_YET, _YET] = begin * anywhere, 1 - begin
-    step[_AWAY, :here] = MODEL.curve_back * np.repeat(high / high.sum(), moves) * np.tile(fresh, rungs)
+    step[_AWAY, :here] = (
+        MODEL.curve_back * np.repeat(high / high.sum(), moves) * np.tile(fresh, rungs)
+    )
     step[_AWAY, _AWAY], step[_OVER, _OVER] = 1 - MODEL.curve_back, 1.0
     return step

@@ -1,4 +1,6 @@
-"""Posteriors from noisy histograms of sizes: how many units are at each node, and how sizes of groups vary."""
+"""Posteriors from noisy histograms of sizes: how many units are at each
+node, and how sizes of groups vary.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from dpframe.release.auto.posterior import draw_curves
 
 _DRAWN = 192  # curves
 _CASES = 48  # that stand for them
-_NUMBERS: Floats = np.unique(np.rint(2 ** (np.arange(65) / 4)))  # of groups there may be, four to an octave
+# of groups there may be, four to an octave
+_NUMBERS: Floats = np.unique(np.rint(2 ** (np.arange(65) / 4)))
 _UNEVEN = (0.05, 0.4, 0.8, 1.2, 1.6, 2.0)  # deviations of the logarithm of their sizes
 _KINDS = 64  # of groups, where there are more
 _LEVEL = 0.1  # between levels of a bin, in their logarithm
@@ -24,7 +27,9 @@ _BELOW: Floats = np.array([NormalDist().cdf(float(x)) for x in _NORMAL])
 
 @dataclass(frozen=True)
 class SizePosterior:
-    """The number of units at each node, in several cases with their probabilities; and the scale of the noise."""
+    """The number of units at each node, in several cases with their
+    probabilities; and the scale of the noise.
+    """
 
     masses: Floats  # cases by nodes
     odds: Floats
@@ -37,7 +42,9 @@ class SizePosterior:
 
     @property
     def unsure(self) -> float:
-        """The relative error of that number: half the distance between its quantiles at 16% and 84%."""
+        """The relative error of that number: half the distance
+        between its quantiles at 16% and 84%.
+        """
         units = self.masses.sum(axis=1)
         order = np.argsort(units, kind="stable")
         low, high = np.interp((0.16, 0.84), np.cumsum(self.odds[order]), units[order])
@@ -46,7 +53,9 @@ class SizePosterior:
 
 @dataclass(frozen=True)
 class Groups:
-    """Sizes of groups (any unit), by kinds, and the number of groups of each kind; in several cases or in one."""
+    """Sizes of groups (any unit), by kinds, and the number of groups of each
+    kind; in several cases or in one.
+    """
 
     sizes: Floats  # cases by kinds
     each: Floats
@@ -57,7 +66,9 @@ class Groups:
         return np.asarray(self.each.sum(axis=1))
 
     def shares(self, even: Floats | float = 0.0) -> Floats:
-        """The share of each group in the total: by its size (even = 0), equal for all (1), or between, in each case."""
+        """The share of each group in the total: by its size (even = 0), equal for all
+        (1), or between, in each case.
+        """
         mixture = np.maximum(self.sizes, 1e-12) ** (1 - np.reshape(even, (-1, 1)))
         return np.asarray(mixture / (mixture * self.each).sum(axis=1, keepdims=True))
 
@@ -74,8 +85,13 @@ def read_spread(counts: Floats, scale: float, nodes: Floats) -> SizePosterior:
     curves = draw_curves(counts, scale, _DRAWN, again=MODEL.curve_again)
     curves = curves[np.argsort(curves @ nodes, kind="stable")]
     largest = nodes[np.where(curves > 0, np.arange(len(nodes)), 0).max(axis=1)]
-    weights = np.clip(curves.sum(axis=1) / (MODEL.sure_units * scale), 1e-3, 1.0) ** 2 / largest**MODEL.seldom_large
-    case = np.minimum((np.cumsum(weights) - weights / 2) / weights.sum() * _CASES, _CASES - 1).astype(int)
+    weights = (
+        np.clip(curves.sum(axis=1) / (MODEL.sure_units * scale), 1e-3, 1.0) ** 2
+        / largest**MODEL.seldom_large
+    )
+    case = np.minimum(
+        (np.cumsum(weights) - weights / 2) / weights.sum() * _CASES, _CASES - 1
+    ).astype(int)
     cases = [case == i for i in np.unique(case)]
     odds = np.array([weights[i].sum() for i in cases])
     masses = np.array([weights[i] @ curves[i] for i in cases]) / odds[:, None]
@@ -89,41 +105,62 @@ def quantiles(masses: Floats, nodes: Floats, at: Floats) -> Floats:
 
 
 def _kinds(visible: Floats, others: Floats, units: float) -> list[Floats]:
-    """Sizes of groups in kinds, from the largest on: visible ones, and others that share what units are left."""
-    rest = np.maximum(others / max(others.sum(), 1e-9) * (units - visible.sum()), 1.0)  # these share bins
+    """Sizes of groups in kinds, from the largest on:
+    visible ones, and others that share what units are left.
+    """
+    # these share bins
+    rest = np.maximum(others / max(others.sum(), 1e-9) * (units - visible.sum()), 1.0)
     return np.array_split(np.sort(np.concatenate([visible, rest]))[::-1], _KINDS)
 
 
 def read_groups(counts: Floats, scale: float, units: float, least: float, cases: int) -> Groups:
     """Cases of group sizes that fit a noisy histogram of hashed keys, drawn by their probabilities.
 
-    Input:  counts: units in each bin, each unit spread over its groups; scale: of their Laplace noise (units); units:
-            how many there are in all, one or more; least: how many groups there are, at least
-    Output: `cases` cases. Large groups are about as measured. The number of other groups is a guess that fits the
-            nonempty bins and the number of units. Equal counts give equal cases
+    Input:  counts: units in each bin, each unit spread over its groups; scale: of their Laplace
+            noise (units); units: how many there are in all, one or more; least: how many groups
+            there are, at least
+    Output: `cases` cases. Large groups are about as measured. The number of other groups is a guess
+            that fits the nonempty bins and the number of units. Equal counts give equal cases
 
-    Sizes of groups are modelled as lognormal. First their number and unevenness are drawn, then each bin: empty, or of
-    some size. The prior probability of a number of groups is proportional to 1 / number. A bin with several groups has
-    their sum, whose mean and variance are those of a compound Poisson law.
+    Sizes of groups are modelled as lognormal. First their number and unevenness are drawn, then
+    each bin: empty, or of some size. The prior probability of a number of groups is proportional to
+    1 / number. A bin with several groups has their sum, whose mean and variance are those of a
+    compound Poisson law.
     """
     draw = np.random.default_rng(1)  # not noise: the cases follow from the counts
     bins = len(counts)
     rungs = math.ceil(math.log(16 * max(units, scale) / scale) / _LEVEL)
     edges = np.concatenate([[0.0], scale / 8 * np.exp(_LEVEL * np.arange(rungs + 1))])
-    likelihood = np.diff(laplace_below(edges - counts[:, None], scale), axis=1) / np.diff(edges)  # bins by levels
+    # bins by levels
+    likelihood = np.diff(laplace_below(edges - counts[:, None], scale), axis=1) / np.diff(edges)
     empty = np.exp(-np.abs(counts) / scale) / (2 * scale)
     first = int(np.searchsorted(_NUMBERS[:-1], least))
     numbers = [float(number) for number in _NUMBERS[first:] if number <= max(2 * least, units)]
-    laws = [(number, uneven) for number in numbers for uneven in (_UNEVEN if number > 1 else _UNEVEN[:1])]
+    laws = [
+        (number, uneven)
+        for number in numbers
+        for uneven in (_UNEVEN if number > 1 else _UNEVEN[:1])
+    ]
     full = np.array([1 - (1 - 1 / bins) ** number for number, _ in laws])
-    parts = np.array([f * _lognormal(edges, units / (bins * f), law, bins) for f, law in zip(full, laws, strict=True)])
-    chances = np.log(np.maximum(likelihood @ parts.T + (1 - full) * empty[:, None], 1e-300)).sum(axis=0)
+    parts = np.array(
+        [
+            f * _lognormal(edges, units / (bins * f), law, bins)
+            for f, law in zip(full, laws, strict=True)
+        ]
+    )
+    chances = np.log(np.maximum(likelihood @ parts.T + (1 - full) * empty[:, None], 1e-300)).sum(
+        axis=0
+    )
     chances -= np.log([number for number, _ in laws])
     cumulative = np.cumsum(np.exp(chances - chances.max()))
     sizes, each = np.zeros((cases, _KINDS)), np.zeros((cases, _KINDS))
-    for case, at in enumerate(np.searchsorted(cumulative / cumulative[-1], (draw.permutation(cases) + 0.5) / cases)):
+    for case, at in enumerate(
+        np.searchsorted(cumulative / cumulative[-1], (draw.permutation(cases) + 0.5) / cases)
+    ):
         number, uneven = laws[at]
-        likely = np.cumsum(np.column_stack([(1 - full[at]) * empty, likelihood * parts[at]]), axis=1)
+        likely = np.cumsum(
+            np.column_stack([(1 - full[at]) * empty, likelihood * parts[at]]), axis=1
+        )
         level = (likely < draw.random((bins, 1)) * likely[:, -1:]).sum(axis=1)
         visible = np.clip(counts, edges[level - 1], edges[level])[level > 0]
         others = draw.standard_normal(max(int(number) - len(visible), int(len(visible) == 0)))
@@ -150,7 +187,9 @@ def laplace_below(x: Floats, scale: float = 1.0) -> Floats:
 
 
 def _lognormal(edges: Floats, mean: float, law: tuple[float, float], bins: int) -> Floats:
-    """Probability that a nonempty bin lies between growing edges, for a number of groups and their unevenness."""
+    """Probability that a nonempty bin lies between growing edges, for a number
+    of groups and their unevenness.
+    """
     number, uneven = law
     full = 1 - (1 - 1 / bins) ** number
     spread = math.sqrt(math.log(max(full * (math.exp(uneven**2) * bins / number + 1), 1.001)))

@@ -1,11 +1,13 @@
-"""Values as two noisy histograms describe them: bins, and the number of units in each, in several cases.
+"""Values as two noisy histograms describe them:
+bins, and the number of units in each, in several cases.
 
-The first histogram has a bin for each sign and power of two, for every column, and tells where most values are. Around
-them the second histogram has narrow bins; its other bins become wider with the distance. If the first histogram leaves
-in doubt where most values are, the second one has a bin for each sign and power of eight: three octaves then share the
-noise of one bin. Where most units are, the second histogram is taken as it is. The tails on either side follow a law
-that fits both histograms: see `dpframe.release.auto.tails`. Bins of whole numbers hold at least one: that of powers of
-two from -3 to -2 is [-3, -1).
+The first histogram has a bin for each sign and power of two, for every column, and tells where most
+values are. Around them the second histogram has narrow bins; its other bins become wider with the
+distance. If the first histogram leaves in doubt where most values are, the second one has a bin for
+each sign and power of eight: three octaves then share the noise of one bin. Where most units are,
+the second histogram is taken as it is. The tails on either side follow a law that fits both
+histograms: see `dpframe.release.auto.tails`. Bins of whole numbers hold at least one: that of
+powers of two from -3 to -2 is [-3, -1).
 """
 
 from __future__ import annotations
@@ -35,11 +37,22 @@ _RARE = 0.02  # of the cases: bounds are tried as far as so many have units
 
 
 def powers_of_two(counts: Floats, scale: float, *, whole: bool) -> Bins:
-    """The first histogram, without the bins that no value can be in; the bin of zero is in the middle."""
-    kept = np.maximum(np.abs(_BEGINS), np.abs(_ENDS)) > 1 if whole else np.full(len(counts), fill_value=True)
+    """The first histogram, without the bins that no value can be in;
+    the bin of zero is in the middle.
+    """
+    kept = (
+        np.maximum(np.abs(_BEGINS), np.abs(_ENDS)) > 1
+        if whole
+        else np.full(len(counts), fill_value=True)
+    )
     kept[_WIDE] = True
     shift = whole * (_BEGINS < 0)  # a bin holds its end above, below zero, and not its begin
-    return Bins((_BEGINS + shift)[kept], (_ENDS + shift)[kept], counts[kept], np.full(np.count_nonzero(kept), scale))
+    return Bins(
+        (_BEGINS + shift)[kept],
+        (_ENDS + shift)[kept],
+        counts[kept],
+        np.full(np.count_nonzero(kept), scale),
+    )
 
 
 def powers_of_eight(*, whole: bool) -> Floats:
@@ -62,10 +75,11 @@ def where_zero_is(bins: Bins) -> bool:
 
 
 def most_values(bins: Bins, *, doubt: float) -> tuple[float, float, float] | None:
-    """Ends of bins between which about half of the values are or more, and the number of units there.
+    """Ends of bins between which about half of the values are or more,
+    and the number of units there.
 
-    Input:  bins: powers of two or of eight of both signs, with that of zero in the middle; doubt: probability of a sign
-            without units below which its units count as seen
+    Input:  bins: powers of two or of eight of both signs, with that of zero in the middle; doubt:
+            probability of a sign without units below which its units count as seen
     Output: None if no sign has units beyond doubt; the number is in scales of the noise
     """
     zero, scale = len(bins.counts) // 2, float(bins.scales[0])
@@ -80,7 +94,9 @@ def most_values(bins: Bins, *, doubt: float) -> tuple[float, float, float] | Non
         for side, empty in zip(sides, nobody, strict=True)
     )
     units = np.concatenate([down[::-1], [0.0], up])
-    first, last = np.searchsorted(np.cumsum(units), units.sum() * np.array([MODEL.bulk_tail, 1 - MODEL.bulk_tail]))
+    first, last = np.searchsorted(
+        np.cumsum(units), units.sum() * np.array([MODEL.bulk_tail, 1 - MODEL.bulk_tail])
+    )
     low, high = float(max(bins.begins[first], -_LARGEST)), float(min(bins.ends[last], _LARGEST))
     if where_zero_is(bins):
         low, high = min(low, 0.0), max(high, 0.0)
@@ -90,12 +106,13 @@ def most_values(bins: Bins, *, doubt: float) -> tuple[float, float, float] | Non
 def edges_around(low: float, high: float, scales: float, *, whole: bool) -> Floats:
     """Growing edges: equal parts between two numbers, and distances that double in two bins beyond.
 
-    A range of values begins and ends somewhere in bins of the first histogram, so it fills half of them, more or less.
-    There are as many equal parts as let no noise look like the units of one, were these spread evenly over half of the
-    parts, but with a probability of at most a = `MODEL.false_alarm`. For one of m Laplace noises is above ln(m / 2a)
-    scales with a probability of at most a. Fewer parts say less of where a range ends: years from 1940 to 2009 are a
-    small part of their octave. Where distances doubled in one bin, errors of means and of `std` were 1.05 and 1.02
-    times as large at 30,000 units, on 27 columns.
+    A range of values begins and ends somewhere in bins of the first histogram, so it fills half of
+    them, more or less. There are as many equal parts as let no noise look like the units of one,
+    were these spread evenly over half of the parts, but with a probability of at most a =
+    `MODEL.false_alarm`. For one of m Laplace noises is above ln(m / 2a) scales with a probability
+    of at most a. Fewer parts say less of where a range ends: years from 1940 to 2009 are a small
+    part of their octave. Where distances doubled in one bin, errors of means and of `std` were 1.05
+    and 1.02 times as large at 30,000 units, on 27 columns.
 
     Input:  scales: units between the numbers, in scales of the noise of these bins
     """
@@ -113,7 +130,9 @@ def near(bins: Bins, low: float, high: float) -> Bins:
     kept = (size > most * 2.0**_SMALL) & (size < most * 2.0 ** (MODEL.tail_octaves + 2))
     below, above = kept & (bins.ends <= 0), kept & (bins.begins > 0)
     kept[len(kept) // 2] = True
-    return between(np.append(bins.ends[below], bins.begins[above]), bins.counts[kept], float(bins.scales[0]))
+    return between(
+        np.append(bins.ends[below], bins.begins[above]), bins.counts[kept], float(bins.scales[0])
+    )
 
 
 def read_values(octaves: Bins, fine: Bins, low: float, high: float, *, whole: bool) -> BinnedValues:
@@ -133,11 +152,17 @@ def read_values(octaves: Bins, fine: Bins, low: float, high: float, *, whole: bo
         places.append(near + sign * at)
         points = _possible_bounds(edges, float(edges[places[-1]]), centre, sign, whole=whole)
         distances = sign * (points - centre)
-        before, after = places[-1] + (sign < 0), places[-1] + (sign > 0)  # the bins on either side of the start
-        dense, beyond = (_density(fine, at, out, distances[0] / 2) for at, out in ((before, -sign), (after, sign)))
+        # the bins on either side of the start
+        before, after = places[-1] + (sign < 0), places[-1] + (sign > 0)
+        dense, beyond = (
+            _density(fine, at, out, distances[0] / 2)
+            for at, out in ((before, -sign), (after, sign))
+        )
         if beyond > MODEL.tail_denser * dense:  # a heap
             dense = math.inf
-        bins = bins.beyond(distances[0]).and_also(octaves.outward(centre, sign).beyond(distances[0]))
+        bins = bins.beyond(distances[0]).and_also(
+            octaves.outward(centre, sign).beyond(distances[0])
+        )
         zero = -sign * centre if sign * centre <= 0 else math.inf
         cases = draw_tail(bins, zero, units, distances, dense, draw)
         last = int(np.flatnonzero((cases > 0).mean(axis=0) > _RARE).max(initial=0)) + 1
@@ -148,12 +173,17 @@ def read_values(octaves: Bins, fine: Bins, low: float, high: float, *, whole: bo
     inner = np.tile(nonnegative(fine.counts[None, lower + 1 : upper + 1]), (MODEL.value_cases, 1))
     cases = np.hstack([tails[0], inner, tails[1]])
     return BinnedValues.of(
-        np.concatenate([ends[0], edges[lower + 1 : upper], ends[1]]), cases, float(fine.scales[middle]), whole=whole
+        np.concatenate([ends[0], edges[lower + 1 : upper], ends[1]]),
+        cases,
+        float(fine.scales[middle]),
+        whole=whole,
     )
 
 
 def _density(bins: Bins, first: int, step: int, width: float) -> float:
-    """The most units there may be for each unit of width in a bin and those next to it, as far as a width."""
+    """The most units there may be for each unit of width in a bin and those
+    next to it, as far as a width.
+    """
     last = first
     while 0 < last < len(bins.counts) - 1 and abs(bins.ends[last] - bins.begins[first]) < width:
         last += step
@@ -162,8 +192,11 @@ def _density(bins: Bins, first: int, step: int, width: float) -> float:
     return float(most / (bins.ends[at][-1] - bins.begins[at][0]))
 
 
-def _possible_bounds(edges: Floats, start: float, centre: float, sign: int, *, whole: bool) -> Floats:
-    """Numbers from the start of a tail outward: the start, the edges, some in each doubling of the distance, and zero.
+def _possible_bounds(
+    edges: Floats, start: float, centre: float, sign: int, *, whole: bool
+) -> Floats:
+    """Numbers from the start of a tail outward: the start, the edges, some in each
+    doubling of the distance, and zero.
 
     So each bin is a place where a heap may be, however narrow it is.
     """

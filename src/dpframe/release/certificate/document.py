@@ -1,4 +1,5 @@
-"""The certificate of a release: everything that its privacy claim rests on, and nothing of the data.
+"""The certificate of a release: everything that its privacy claim
+rests on, and nothing of the data.
 
 The losses of its mechanisms and keys add up to what was charged.
 """
@@ -25,7 +26,11 @@ def charge_facts(cost: Loss, normal: Normal | None) -> FieldDict:
     """The charge, and the μ² that the account counts."""
     in_rho = cost.exact_rho is not None
     size = {"rho": text(cost.exact_rho or 0)} if in_rho else {"epsilon": text(cost.exact_epsilon)}
-    more = {} if normal is None else {"gaussian": {"mu_squared": text(normal.mu_squared), "keys": normal.keys}}
+    more = (
+        {}
+        if normal is None
+        else {"gaussian": {"mu_squared": text(normal.mu_squared), "keys": normal.keys}}
+    )
     return {**size, "delta": text(cost.exact_delta), **more}
 
 
@@ -52,7 +57,9 @@ VERSION = 3
 
 
 def charged_facts(receipt: Receipt, accountant: str, name: str | None, data: bytes) -> FieldDict:
-    """Facts after the charge: its entry in the ledger, the stored answer, and whether the noise was fixed."""
+    """Facts after the charge: its entry in the ledger, the stored answer,
+    and whether the noise was fixed.
+    """
     entry = {"number": receipt.number, "hash": receipt.hash, "previous": receipt.previous}
     test = {"test": "the noise was fixed"} if bits.are_told() else {}
     answer = hashlib.sha256(data).hexdigest()
@@ -68,13 +75,16 @@ def certified(
     normal: Normal | None,
     reads: Sequence[Read] = (),
 ) -> FieldDict:
-    """The certificate of questions that are charged together, without what is known after the charge.
+    """The certificate of questions that are charged together, without
+    what is known after the charge.
 
-    Input:  questions with their noise; what all of them cost; what the account knows besides; reads: noisy answers that
-            choices of limits and bounds followed from
-    Bound:  it is a function of the questions, the price and, with `dp.Auto()`, of noisy answers: of no row
-    Order:  a total refers only to totals before it, of its own question. Margins stand after their cells, and products
-            after the sums and counts of their column that bound them. A sum that follows from a pair is not stated
+    Input:  questions with their noise; what all of them cost; what the account knows besides;
+            reads: noisy answers that choices of limits and bounds followed from
+    Bound:  it is a function of the questions, the price and, with `dp.Auto()`, of noisy answers: of
+            no row
+    Order:  a total refers only to totals before it, of its own question. Margins stand after their
+            cells, and products after the sums and counts of their column that bound them. A sum
+            that follows from a pair is not stated
     """
     questions, plans = [question for question, _ in asked_for], [plan for _, plan in asked_for]
     totals: list[FieldDict] = []
@@ -89,12 +99,16 @@ def certified(
         totals.append(read_facts(questions[0], read, f"t{len(totals)}"))
         mechanisms.append(stated_read(read, totals[-1]))
     rule = next((plan.rule for plan in plans if plan.rule is not Rule.EPSILON), Rule.EPSILON)
-    made = document([(one, asked(one)) for one in questions], totals, mechanisms, rule, cost, normal)
+    made = document(
+        [(one, asked(one)) for one in questions], totals, mechanisms, rule, cost, normal
+    )
     return {**made, "chosen": {"limits": questions[0].chosen is not None}} if reads else made
 
 
 def _of_a_pair(noise: Noise) -> bool:
-    """Whether a sum is computed from a sum and a count that are measured together, without noise of its own."""
+    """Whether a sum is computed from a sum and a count that are measured
+    together, without noise of its own.
+    """
     return noise.total.follows is not None and (noise.paired or noise.mechanism.joined)
 
 
@@ -106,7 +120,9 @@ def document(
     cost: Loss,
     normal: Normal | None = None,
 ) -> FieldDict:
-    """The parts of a certificate together. Input: questions, each with its words; rule: by which losses add up."""
+    """The parts of a certificate together.
+    Input: questions, each with its words; rule: by which losses add up.
+    """
     in_squares, in_rho = normal is not None or rule is Rule.MU_SQUARED, rule is Rule.RHO
     (first, _), *_ = questions
     return {
@@ -115,7 +131,10 @@ def document(
         "relation": first.table.relation,
         "questions": [question_facts(*pair) for pair in questions],
         "totals": list(totals),
-        "mechanisms": [one.to_json(f"m{i}", in_rho=in_rho, in_squares=in_squares) for i, one in enumerate(mechanisms)],
+        "mechanisms": [
+            one.to_json(f"m{i}", in_rho=in_rho, in_squares=in_squares)
+            for i, one in enumerate(mechanisms)
+        ],
         "composition": composition(rule, mechanisms, cost),
         "charge": charge_facts(cost, normal),
         "chosen": None,

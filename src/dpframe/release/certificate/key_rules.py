@@ -14,8 +14,8 @@ from dpframe.theory.formulas.loss import partition_delta, threshold_delta
 def key_rule(plan: NoisePlan) -> tuple[FieldDict, Fraction]:
     """The rule that finds groups in the data, and its δ; 0 where δ is shared with the noise.
 
-    Bound:  see `theory.formulas.loss`: `partition_delta` for thresholds, `selection_scale` for the optimal rule,
-            `round_thresholds` for rounds
+    Bound:  see `theory.formulas.loss`: `partition_delta` for thresholds, `selection_scale` for the
+            optimal rule, `round_thresholds` for rounds
     """
     assert plan.decided_by is not None
     if plan.start is not None:
@@ -24,7 +24,10 @@ def key_rule(plan: NoisePlan) -> tuple[FieldDict, Fraction]:
         own, delta = {}, _rounds_delta(plan)
     else:
         shared = plan.rule is Rule.BESIDE
-        own, delta = {"threshold": plan.threshold}, Fraction(0) if shared else _threshold_delta(plan)
+        own, delta = (
+            {"threshold": plan.threshold},
+            Fraction(0) if shared else _threshold_delta(plan),
+        )
     shown = None if plan.rule is Rule.BESIDE and "threshold" in own else text(rounded_up(delta))
     return {"least": plan.least, "delta": shown, **own}, rounded_up(delta)
 
@@ -34,7 +37,9 @@ def _optimal(plan: NoisePlan) -> tuple[FieldDict, Fraction]:
     assert plan.start is not None
     assert plan.decided_by is not None
     start, groups = plan.start, plan.decided_by.total.sensitivity.l0
-    delta = start if groups == 1 else certified_up(lambda: -(groups * (-ball(start)).log1p()).expm1())
+    delta = (
+        start if groups == 1 else certified_up(lambda: -(groups * (-ball(start)).log1p()).expm1())
+    )
     return {"start": text(start)}, delta
 
 

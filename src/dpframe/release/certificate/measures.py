@@ -1,4 +1,6 @@
-"""Mechanisms as a certificate says them: which total is measured or chosen from with which law, and what that costs."""
+"""Mechanisms as a certificate says them: which total is measured or chosen from with
+which law, and what that costs.
+"""
 
 from __future__ import annotations
 
@@ -67,9 +69,16 @@ def stated_mechanisms(plan: NoisePlan, names: Ids) -> Iterator[Stated]:
     rests = {_cells_of(noise): noise for noise in plan.noises if noise.total.collects}
     for noise in plan.noises:
         total = noise.total
-        if total.collects or noise.mechanism.joined or (noise.paired and noise.allotment.beside is None):
+        if (
+            total.collects
+            or noise.mechanism.joined
+            or (noise.paired and noise.allotment.beside is None)
+        ):
             continue  # it stands with the total that it adds up, or follows from a pair
-        if isinstance(noise.mechanism, JointNoise) and noise.mechanism.first != noise.allotment.names[0]:
+        if (
+            isinstance(noise.mechanism, JointNoise)
+            and noise.mechanism.first != noise.allotment.names[0]
+        ):
             continue  # it stands with the first total of its noise
         first, *others = _stated(noise, drawn, names)
         if total.key in rests and not noise.exact:
@@ -79,11 +88,13 @@ def stated_mechanisms(plan: NoisePlan, names: Ids) -> Iterator[Stated]:
         yield from (first, *others)
 
 
-def noisy(name: str, mechanism: AddsNoise, bound: Sensitivity, scale: Fraction, **fields: Any) -> Stated:
+def noisy(
+    name: str, mechanism: AddsNoise, bound: Sensitivity, scale: Fraction, **fields: Any
+) -> Stated:
     """Laplace or normal noise of a scale on one total, or none.
 
-    Input:  name: the id of the total; scale (units of its integer), which is that of the mechanism but for a level of a
-            tree; fields: what else is said of it
+    Input:  name: the id of the total; scale (units of its integer), which is that of the mechanism
+            but for a level of a tree; fields: what else is said of it
     """
     own = {"of": [name], "scale": text(scale), **fields}
     if mechanism.normal:
@@ -96,7 +107,9 @@ def stated_read(read: Read, total: Fields) -> Stated:
     """The Laplace noise on an answer that a choice was made by, of which the total is given."""
     scale, (l1, below) = Fraction(read.scale), map(int, total["sensitivity"]["l1"].split("/"))
     epsilon = Fraction(l1, below) / scale
-    return Stated("laplace", {"of": [total["id"]], "scale": text(scale)}, epsilon, pure_to_gdp(epsilon))
+    return Stated(
+        "laplace", {"of": [total["id"]], "scale": text(scale)}, epsilon, pure_to_gdp(epsilon)
+    )
 
 
 def _cells_of(noise: Noise) -> Hashable:
@@ -105,9 +118,16 @@ def _cells_of(noise: Noise) -> Hashable:
 
 
 def _parameters(noise: Noise) -> FieldDict:
-    """The parameters of a law, rationals as texts. Noise on a pair is drawn with twice the scale of each number."""
-    own = {**noise.mechanism.parameters, **({"scale": 2 * Fraction(noise.scale)} if noise.paired else {})}
-    return {name: text(value) if isinstance(value, Fraction) else value for name, value in own.items()}
+    """The parameters of a law, rationals as texts.
+    Noise on a pair is drawn with twice the scale of each number.
+    """
+    own = {
+        **noise.mechanism.parameters,
+        **({"scale": 2 * Fraction(noise.scale)} if noise.paired else {}),
+    }
+    return {
+        name: text(value) if isinstance(value, Fraction) else value for name, value in own.items()
+    }
 
 
 def _stated(noise: Noise, drawn: Mapping[int, Noise], names: Ids) -> Sequence[Stated]:
@@ -115,7 +135,11 @@ def _stated(noise: Noise, drawn: Mapping[int, Noise], names: Ids) -> Sequence[St
     pair, total = noise.allotment, noise.total
     law, bound, own = noise.mechanism.law, total.sensitivity, names[total.key]
     if noise.tree is not None:
-        scales = [(i, Fraction(noise.tree.scale_of(i, noise.scale))) for i, part in enumerate(noise.tree.parts) if part]
+        scales = [
+            (i, Fraction(noise.tree.scale_of(i, noise.scale)))
+            for i, part in enumerate(noise.tree.parts)
+            if part
+        ]
         return [noisy(own, noise.added, bound, scale, level=i) for i, scale in scales]
     fields: FieldDict = {"of": [own], **_parameters(noise)}
     if total.chosen:
@@ -128,7 +152,9 @@ def _stated(noise: Noise, drawn: Mapping[int, Noise], names: Ids) -> Sequence[St
             fields["of"].append(names[rows.total.key])
             fields["missing"] = text(one * Fraction(rows.scale))
     if isinstance(noise.mechanism, JointNoise):
-        shared = [(one, one.mechanism) for one in drawn.values() if isinstance(one.mechanism, JointNoise)]
+        shared = [
+            (one, one.mechanism) for one in drawn.values() if isinstance(one.mechanism, JointNoise)
+        ]
         shared = [(one, joint) for one, joint in shared if joint.first == noise.mechanism.first]
         fields["of"] = [names[one.total.key] for one, _ in shared]
         fields["factors"] = [joint.factor for _, joint in shared]
@@ -137,7 +163,15 @@ def _stated(noise: Noise, drawn: Mapping[int, Noise], names: Ids) -> Sequence[St
     if law == "truncated_geometric":
         return [Stated(law, fields, bound.l0 / Fraction(noise.scale), noise.mu_squared, bound.l0)]
     epsilon = noise.mechanism.epsilon(bound)
-    return [Stated(law, fields, epsilon, noise.mu_squared, rho=noise.rho if epsilon is None else Fraction(0))]
+    return [
+        Stated(
+            law,
+            fields,
+            epsilon,
+            noise.mu_squared,
+            rho=noise.rho if epsilon is None else Fraction(0),
+        )
+    ]
 
 
 def _choice(noise: Noise, fields: FieldDict) -> Stated:
@@ -149,5 +183,13 @@ def _choice(noise: Noise, fields: FieldDict) -> Stated:
     fields |= {"number": number, "rank": None if total.rank is None else text(total.rank)}
     fields |= {"fade": fade(total.rank)} if total.between and total.rank is not None else {}
     if noise.choice.exponential:
-        return Stated("exponential", fields, None, noise.mu_squared, rho=number * bound.l2_squared * reach**2 / 2)
-    return Stated(noise.mechanism.law, fields, number * 2 * bound.exact_l1 * reach, noise.mu_squared, number)
+        return Stated(
+            "exponential",
+            fields,
+            None,
+            noise.mu_squared,
+            rho=number * bound.l2_squared * reach**2 / 2,
+        )
+    return Stated(
+        noise.mechanism.law, fields, number * 2 * bound.exact_l1 * reach, noise.mu_squared, number
+    )

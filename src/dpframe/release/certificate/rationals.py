@@ -38,7 +38,8 @@ def rounded_up(number: Fraction) -> Fraction:
 def certified_up(value: Callable[[], Ball]) -> Fraction:
     """A rational number that is at least a value and above it by 2^-80 to 2^-79 of it.
 
-    The distance is there for whoever derives the value again, with fewer bits: intervals must end below the claim.
+    The distance is there for whoever derives the value again, with fewer bits: intervals must end
+    below the claim.
 
     Input:  value: computes a ball around the number, at the current precision
     """
@@ -48,5 +49,7 @@ def certified_up(value: Callable[[], Ball]) -> Fraction:
             ball = value()
             if ball.rel_accuracy_bits() >= 128 or bits > 1 << 13:
                 mantissa, exponent = ball.upper().man_exp()
-                return rounded_up(max(Fraction(0), int(mantissa) * Fraction(2) ** int(exponent)) * _ABOVE)
+                return rounded_up(
+                    max(Fraction(0), int(mantissa) * Fraction(2) ** int(exponent)) * _ABOVE
+                )
         bits *= 2

@@ -1,4 +1,6 @@
-"""Steps of a plan as a certificate says them: what they do to rows, and facts about the columns that they wrote."""
+"""Steps of a plan as a certificate says them: what they do to rows, and facts
+about the columns that they wrote.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,18 @@ _NAMES = {"groups": "max_groups", "rows_per_group": "max_rows_per_group", "rows"
 def unit_facts(question: Question) -> FieldDict:
     """The unit whose privacy it is."""
     source = source_of(question.step)
-    unit = {"rows": source.unit.max_rows} if isinstance(source.unit, Rows) else {"columns": list(source.unit)}
+    unit = (
+        {"rows": source.unit.max_rows}
+        if isinstance(source.unit, Rows)
+        else {"columns": list(source.unit)}
+    )
     return {**unit, "people": source.people}
 
 
 def question_facts(question: Question, typed: str) -> FieldDict:
-    """A question: its steps, its groups, and its limits with where they come from. Input: typed: in words."""
+    """A question: its steps, its groups, and its limits with where they come from.
+    Input: typed: in words.
+    """
     table = question.table
     limits = _limits(question.limits)
     return {
@@ -31,8 +39,12 @@ def question_facts(question: Question, typed: str) -> FieldDict:
         "by": list(question.by),
         "cells": question.cells,
         "limits": limits,
-        "limits_from": {name: _origin(question, _NAMES[name], limit) for name, limit in limits.items() if limit},
-        "own_limits": [{"limits": _limits(own), "typed": own.typed} for own in own_limits(question)],
+        "limits_from": {
+            name: _origin(question, _NAMES[name], limit) for name, limit in limits.items() if limit
+        },
+        "own_limits": [
+            {"limits": _limits(own), "typed": own.typed} for own in own_limits(question)
+        ],
         "policies": [{"file": lock.file, "sha256": lock.sha256} for lock in table.locks],
     }
 
@@ -81,7 +93,11 @@ def steps(step: Step) -> list[FieldDict]:
 def _written(step: Step) -> FieldDict:
     """Facts about each column that a step wrote or changed, after it."""
     before = step.parent.table.columns if step.parent is not None else {}
-    return {name: _column(column) for name, column in step.table.columns.items() if before.get(name) != column}
+    return {
+        name: _column(column)
+        for name, column in step.table.columns.items()
+        if before.get(name) != column
+    }
 
 
 def _column(column: Column) -> FieldDict:

@@ -1,4 +1,6 @@
-"""Totals as a certificate says them: what is added up, under which limits, and how far one unit moves it."""
+"""Totals as a certificate says them: what is added up, under which limits,
+and how far one unit moves it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from dpframe.release.certificate.rationals import text
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
 
 Ids = Mapping[Hashable, str]  # of the totals of one question, by their keys
-_NOT_CLAIMED = {"interaction": ("l0", "l1", "linf"), "tree": ("l0",), "key_weights": ("l1",)}  # nothing rests on these
+# nothing rests on these
+_NOT_CLAIMED = {"interaction": ("l0", "l1", "linf"), "tree": ("l0",), "key_weights": ("l1",)}
 
 
 def sensitivity_facts(bound: Sensitivity) -> FieldDict:
@@ -28,7 +31,11 @@ def sensitivity_facts(bound: Sensitivity) -> FieldDict:
 
 def own_limits(question: Question) -> list[Limits]:
     """The limits of single columns, each once, in the order of the totals that have them."""
-    return list(dict.fromkeys(one.total.limits for one in question.allotments if one.total.limits is not None))
+    return list(
+        dict.fromkeys(
+            one.total.limits for one in question.allotments if one.total.limits is not None
+        )
+    )
 
 
 def total_facts(question: Question, allotment: Allotment, number: int, ids: Ids) -> FieldDict:
@@ -52,9 +59,11 @@ def total_facts(question: Question, allotment: Allotment, number: int, ids: Ids)
 
 @dataclass(frozen=True)
 class Read:
-    """A noisy answer with Laplace noise that a choice of limits or bounds followed from: its kind and size.
+    """A noisy answer with Laplace noise that a choice of limits or bounds
+    followed from: its kind and size.
 
-    One unit brings at most `most` to all entries together, in units of their integer; the scale is in these units too.
+    One unit brings at most `most` to all entries together, in units of their integer; the scale is
+    in these units too.
     """
 
     kind: Literal["histogram", "count_of_pairs"]
@@ -66,15 +75,27 @@ class Read:
 def read_facts(question: Question, read: Read, name: str) -> FieldDict:
     """A total that a choice was made by.
 
-    Bound:  the entries of a histogram move by `most` together when a unit joins or leaves, and by twice that when one
-            is exchanged. One number of pairs moves by `most` at most: see `release.auto.noisy_histograms`
+    Bound:  the entries of a histogram move by `most` together when a unit joins or leaves, and by
+            twice that when one is exchanged. One number of pairs moves by `most` at most: see
+            `release.auto.noisy_histograms`
     """
     times = 2 if question.table.relation == Relation.REPLACE and read.kind == "histogram" else 1
     l1 = times * read.most
     bound = Sensitivity.of(l0=read.entries, l1=l1, l2_squared=l1**2, linf=l1)
-    about = {"id": name, "question": 0, "names": ["read by dp.Auto()"], "kind": read.kind, "fraction": 0}
+    about = {
+        "id": name,
+        "question": 0,
+        "names": ["read by dp.Auto()"],
+        "kind": read.kind,
+        "fraction": 0,
+    }
     about |= {"own_limits": None}
-    return {**about, "cells": read.entries, "most": read.most, "sensitivity": sensitivity_facts(bound)}
+    return {
+        **about,
+        "cells": read.entries,
+        "most": read.most,
+        "sensitivity": sensitivity_facts(bound),
+    }
 
 
 def _made(question: Question, total: Total, ids: Ids) -> tuple[str, FieldDict]:
@@ -83,10 +104,18 @@ def _made(question: Question, total: Total, ids: Ids) -> tuple[str, FieldDict]:
         of = ids[replace(total, merged="").key]
         assert question.shape is not None
         down, across = question.shape
-        return "merged", {"of": of, "cells": {"rows": down, "columns": across, "total": 1}[total.merged]}
+        return "merged", {
+            "of": of,
+            "cells": {"rows": down, "columns": across, "total": 1}[total.merged],
+        }
     if total.follows is not None:
         centre = total.follows[0].grid.centre / total.follows[0].grid.step
-        return "sum", {**_values(question, total), "of": "value", "shift": int(centre), **question.limits_on(total)}
+        return "sum", {
+            **_values(question, total),
+            "of": "value",
+            "shift": int(centre),
+            **question.limits_on(total),
+        }
     kind, facts = _KINDS[total.kind]
     more = _factor(total.moment, ids) if total.moment is not None else {}
     entries = {"cells": None} if kind == "tree" else {}  # they are blocks, in any number
@@ -143,11 +172,18 @@ def _products(question: Question, total: Total) -> FieldDict:
     assert total.moment is not None
     before = {"before": total.moment.place} if total.between_groups else {}
     nullable = not total.moment.one_row
-    return {"range": [total.grid.lower, total.grid.upper], "nullable": nullable, "one_row": not nullable, **before}
+    return {
+        "range": [total.grid.lower, total.grid.upper],
+        "nullable": nullable,
+        "one_row": not nullable,
+        **before,
+    }
 
 
 def _factor(moment: UnitMoment, ids: Ids) -> FieldDict:
-    """The bound of a unit's products in all of its groups: the size of one factor, as `plan.UnitMoment` makes it."""
+    """The bound of a unit's products in all of its groups:
+    the size of one factor, as `plan.UnitMoment` makes it.
+    """
     if moment.in_all is None or moment.product is Product.BETWEEN:
         return {"factor": None}
     if moment.counts is not None:
@@ -155,7 +191,12 @@ def _factor(moment: UnitMoment, ids: Ids) -> FieldDict:
         of, scale, off = moment.counts, Fraction(1, 2**moment.rows_shift), 0
     else:
         assert moment.sums is not None
-        of, times, scale, off = moment.sums, moment.most, Fraction(2, 2 ** (moment.pre + moment.shift)), 2
+        of, times, scale, off = (
+            moment.sums,
+            moment.most,
+            Fraction(2, 2 ** (moment.pre + moment.shift)),
+            2,
+        )
     return {"factor": {"of": ids[of], "times": times, "scale": text(scale), "off": off}}
 
 

@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dpframe.plan import Formula, ReleasedColumn
-from dpframe.release.estimators.base import Compared, Estimator, Noisy, Shrunk, in_ticks, real, shown, whole_rows
+from dpframe.release.estimators.base import (
+    Compared,
+    Estimator,
+    Noisy,
+    Shrunk,
+    in_ticks,
+    real,
+    shown,
+    whole_rows,
+)
 from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.correlation import CorrelationEstimator
 from dpframe.release.estimators.covariance import CovarianceEstimator

@@ -1,7 +1,7 @@
 """The estimator of a statistic: its value from noisy totals, its interval, and its expected error.
 
-A released column is post-processing of noisy totals, so nothing here has a privacy cost. Each statistic is one file
-with one `Estimator`, which is registered in this room's `__init__`.
+A released column is post-processing of noisy totals, so nothing here has a privacy cost. Each
+statistic is one file with one `Estimator`, which is registered in this room's `__init__`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,12 @@ from dpframe.arrays import Booleans, Floats, Integers
 from dpframe.plan import TICKS, Formula, ReleasedColumn, Total, time_unit
 from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.influence import Influence, NoisyColumn, Sampled, sampled_influence
-from dpframe.theory.formulas.error import average_critical, group_spread, safe_moves, shrunk_differences
+from dpframe.theory.formulas.error import (
+    average_critical,
+    group_spread,
+    safe_moves,
+    shrunk_differences,
+)
 
 _MOST_ROWS = 2**50  # of a group; no table has as many
 
@@ -30,12 +35,14 @@ Noisy = Mapping[tuple[object, ...], Any]  # noisy totals by the key of their tot
 
 @dataclass(frozen=True)
 class Compared:
-    """A statistic of each group as its difference from a common value, with the noise of that difference.
+    """A statistic of each group as its difference from a common value,
+    with the noise of that difference.
 
-    `differences` are n · (value of the group - common) with noise of the standard `deviations`; `numbers` are the noisy
-    n. The released value is `targets` + `differences` · `slopes`, inside `low` and `high`, the ends of what the
-    statistic can be: so `targets` are what would be released without noise if all groups had the common value. `half`
-    is the largest standard deviation of what it is a mean of. `heavy` says whether some noise is Laplace noise.
+    `differences` are n · (value of the group - common) with noise of the standard `deviations`;
+    `numbers` are the noisy n. The released value is `targets` + `differences` · `slopes`, inside
+    `low` and `high`, the ends of what the statistic can be: so `targets` are what would be released
+    without noise if all groups had the common value. `half` is the largest standard deviation of
+    what it is a mean of. `heavy` says whether some noise is Laplace noise.
     """
 
     common: float
@@ -52,34 +59,51 @@ class Compared:
     def shrunk(self, *, alike: bool = False) -> Shrunk:
         """The statistic of each group, moved towards the common value.
 
-        Input:  alike: whether small groups are as near to the common value as large ones. Then each group moves as far
-                as its noise says, else as far as no truth makes the error over all groups larger: see `safe_moves`
-        Bound:  let r = n · slope, and w the share of the distance to the target that remains. A group's error is then
-                w·slope·noise + (target - common) - (1 - w·r)·(m - common), which `biases` are about
+        Input:  alike: whether small groups are as near to the common value as large ones. Then each
+                group moves as far as its noise says, else as far as no truth makes the error over
+                all groups larger: see `safe_moves`
+        Bound:  let r = n · slope, and w the share of the distance to the target that remains. A
+                group's error is then w·slope·noise + (target - common) - (1 - w·r)·(m - common),
+                which `biases` are about
 
-        Squares are taken in units of the largest difference, so that they are floats whatever the bounds are.
+        Squares are taken in units of the largest difference, so that they are floats whatever the
+        bounds are.
         """
         most = max(self.high - self.common, self.common - self.low)
         unit = most or 1.0
         differences, variances = self.differences / unit, (self.deviations / unit) ** 2
         spread = group_spread(differences, self.numbers, variances, most / unit, self.half / unit)
         if alike:
-            moved, deviations, biases = shrunk_differences(differences, self.numbers, variances, spread)
+            moved, deviations, biases = shrunk_differences(
+                differences, self.numbers, variances, spread
+            )
             values = np.clip(self.common + moved * unit, self.low, self.high)
         else:
             raw = np.clip(self.targets + self.differences * self.slopes, self.low, self.high)
             apart, inside = (raw - self.targets) / unit, (self.low < raw) & (raw < self.high)
             stay = 1 - safe_moves(apart, variances * self.slopes**2, spread.between, inside)
-            values, deviations = self.targets + stay * apart * unit, np.sqrt(variances) * self.slopes * stay
+            values, deviations = (
+                self.targets + stay * apart * unit,
+                np.sqrt(variances) * self.slopes * stay,
+            )
             sizes = np.maximum(self.numbers, 0.0)
             pulls = (1 - stay * sizes * self.slopes) * np.sqrt(spread.of_groups(sizes))
             biases = np.hypot((self.targets - self.common) / unit, pulls)
-        return Shrunk(values, deviations * unit, np.minimum(biases * unit, most), self.low, self.high, self.heavy)
+        return Shrunk(
+            values,
+            deviations * unit,
+            np.minimum(biases * unit, most),
+            self.low,
+            self.high,
+            self.heavy,
+        )
 
 
 @dataclass(frozen=True)
 class Shrunk:
-    """Shrunk values of a statistic, the standard deviations of their noise, and the roots of their expected bias²."""
+    """Shrunk values of a statistic, the standard deviations of their noise, and the
+    roots of their expected bias².
+    """
 
     values: Floats
     deviations: Floats
@@ -89,11 +113,17 @@ class Shrunk:
     heavy: bool
 
     def interval(self, alpha: float) -> tuple[Floats, Floats]:
-        """Intervals of which a share of at most alpha misses, on average over groups; see `average_critical`."""
+        """Intervals of which a share of at most alpha misses, on average over
+        groups; see `average_critical`.
+        """
         surely = self.deviations > 0
-        ratios = np.divide(self.biases, self.deviations, out=np.zeros_like(self.biases), where=surely) ** 2
+        ratios = (
+            np.divide(self.biases, self.deviations, out=np.zeros_like(self.biases), where=surely)
+            ** 2
+        )
         reach = average_critical(ratios, alpha, heavy=self.heavy) * self.deviations
-        reach = np.where(surely, reach, self.biases / np.sqrt(alpha))  # Chebyshev, where all of the error is bias
+        # Chebyshev, where all of the error is bias
+        reach = np.where(surely, reach, self.biases / np.sqrt(alpha))
         return np.maximum(self.values - reach, self.low), np.minimum(self.values + reach, self.high)
 
 
@@ -117,30 +147,38 @@ class Estimator(ABC):
     def value(self, output: NoisyColumn, noisy: Noisy) -> Any:
         """The released column (column unit), one value per group."""
 
-    def interval(self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None) -> Interval:
-        """The interval of each group that holds the number without noise with probability 1 - alpha.
+    def interval(
+        self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None
+    ) -> Interval:
+        """The interval of each group that holds the number without
+        noise with probability 1 - alpha.
 
-        Input:  the released numbers; the noisy totals that they follow from; rows: how many values each group has, None
-                if unknown
+        Input:  the released numbers; the noisy totals that they follow from; rows: how many values
+                each group has, None if unknown
         Output: the two ends, one number per group, in the unit of `numbers`: for a time its ticks
         """
         return np.full(numbers.shape, math.nan), np.full(numbers.shape, math.nan)
 
     def widest(self, output: NoisyColumn) -> tuple[Any, Any] | None:
-        """The least and the largest number that the statistic can be, of each group; None where nothing holds it.
+        """The least and the largest number that the statistic can be, of each
+        group; None where nothing holds it.
 
         Output: in the unit of the released numbers: for a time its ticks
         """
         return None
 
     def holds_all(self, output: NoisyColumn, interval: tuple[Any, Any]) -> Booleans:
-        """Of which groups an interval holds every number that the statistic can be, up to rounding."""
+        """Of which groups an interval holds every number that the
+        statistic can be, up to rounding.
+        """
         widest = self.widest(output)
         if widest is None:
             return np.zeros(np.shape(interval[0]), np.bool_)
         least, most = np.broadcast_arrays(*widest)
         rounding = np.where(np.isfinite(most - least), 1e-9 * (most - least), 0.0)
-        return np.asarray((interval[0] <= least + rounding) & (interval[1] >= most - rounding) & (least < most))
+        return np.asarray(
+            (interval[0] <= least + rounding) & (interval[1] >= most - rounding) & (least < most)
+        )
 
     @property
     def has_population(self) -> bool:
@@ -148,7 +186,8 @@ class Estimator(ABC):
         return type(self).population is not Estimator.population
 
     def population(self, output: NoisyColumn, alpha: float, numbers: Floats) -> Interval:
-        """The interval of each group that covers noise and the sampling of people, with probability about 1 - alpha.
+        """The interval of each group that covers noise and the sampling of people,
+        with probability about 1 - alpha.
 
         Input:  as `interval`; the noisy totals also hold the second moments of the column
         Output: as `interval`
@@ -156,19 +195,27 @@ class Estimator(ABC):
         raise NotImplementedError
 
     def influence(self, output: NoisyColumn) -> Influence:
-        """The influence of each person on the statistic, where an interval for the population needs it."""
+        """The influence of each person on the statistic, where an
+        interval for the population needs it.
+        """
         raise NotImplementedError
 
     def sampled(self, output: NoisyColumn, numbers: Floats) -> Sampled:
-        """The sampling variance of the statistic as released: here from squared influences. Input: as `population`."""
+        """The sampling variance of the statistic as released: here from squared influences.
+        Input: as `population`.
+        """
         return sampled_influence(output, self.influence(output))
 
     def per_influence(self, numbers: Floats) -> Floats:
-        """Change of the released number of each group when the statistic of `influence` grows by 1."""
+        """Change of the released number of each group when the
+        statistic of `influence` grows by 1.
+        """
         return np.ones_like(numbers)
 
     def compared(self, output: NoisyColumn) -> Compared | None:
-        """The groups beside the value that they have in common; None for a statistic that cannot be shrunk."""
+        """The groups beside the value that they have in common;
+        None for a statistic that cannot be shrunk.
+        """
         return None
 
     def from_ratio(self, output: NoisyColumn, ratios: Floats) -> Floats:
@@ -177,7 +224,8 @@ class Estimator(ABC):
 
     @abstractmethod
     def expected_error(self, output: NoisyColumn, alpha: float, rows: float | None) -> float | None:
-        """An error that is exceeded with probability at most alpha, before a release (unit of the released column).
+        """An error that is exceeded with probability at most alpha, before a release
+        (unit of the released column).
 
         Input:  rows: how many values each group is assumed to have; None without an assumption
         Output: the error; None if it depends on the data and rows is None
@@ -186,40 +234,55 @@ class Estimator(ABC):
     def constant_error(self, output: ReleasedColumn) -> float | None:
         """The error of one constant, the middle of what the bounds allow, whatever the values are.
 
-        Output: here that of a number which may lie anywhere between the bounds; None where no bounds hold it
+        Output: here that of a number which may lie anywhere between the bounds; None where no
+                bounds hold it
         """
         return None if output.bounds is None else half_width(output) * output.ticks
 
     def useful_from(self, output: NoisyColumn, alpha: float) -> int | None:
-        """The least number of rows in a group from which `expected_error` is below that of one constant.
+        """The least number of rows in a group from which `expected_error`
+        is below that of one constant.
 
-        Where the error does not depend on rows, the constant is 0, and a total of fewer rows is below the error even if
-        each has the largest value. Elsewhere it is the middle of what the bounds allow: see `constant_error`.
+        Where the error does not depend on rows, the constant is 0, and a total of fewer rows is
+        below the error even if each has the largest value. Elsewhere it is the middle of what the
+        bounds allow: see `constant_error`.
 
-        Output: rows (units or distinct values, where the column counts these); None where no number of rows is known
+        Output: rows (units or distinct values, where the column counts these); None where no number
+                of rows is known
         """
         error = self.expected_error(output, alpha, None)
         if error is not None:
             most = self.reach(output) * output.ticks
             return whole_rows(error / most) if most else None
         constant = self.constant_error(output)
-        return None if constant is None else _least_rows(lambda rows: self._is_below(constant, output, alpha, rows))
+        return (
+            None
+            if constant is None
+            else _least_rows(lambda rows: self._is_below(constant, output, alpha, rows))
+        )
 
     def _is_below(self, constant: float, output: NoisyColumn, alpha: float, rows: int) -> bool:
         error = self.expected_error(output, alpha, float(rows))
         return error is not None and error < constant
 
-    def clipping_error(self, values: BinnedValues, low: Integers, high: Integers, noise: Floats) -> Floats | None:
-        """An error for each pair of bounds that dp.Auto() may choose, from clipping and noise together.
+    def clipping_error(
+        self, values: BinnedValues, low: Integers, high: Integers, noise: Floats
+    ) -> Floats | None:
+        """An error for each pair of bounds that dp.Auto() may choose,
+        from clipping and noise together.
 
-        Input:  values: cases of what the column may hold; low, high: pairs of its edges, by number; noise: standard
-                deviation of a total's noise, divided by its sensitivity and by the number of units, in each case
-        Output: cases by pairs (unit of the statistic); None where bounds do not matter, or are refused as dp.Auto()
+        Input:  values: cases of what the column may hold; low, high: pairs of its edges, by number;
+                noise: standard deviation of a total's noise, divided by its sensitivity and by the
+                number of units, in each case
+        Output: cases by pairs (unit of the statistic); None where bounds do not matter, or are
+                refused as dp.Auto()
         """
         return None
 
     def reach(self, output: ReleasedColumn) -> float:
-        """The unit in which dp.Auto() compares errors: here half the width of the bounds, or 1 without bounds."""
+        """The unit in which dp.Auto() compares errors:
+        here half the width of the bounds, or 1 without bounds.
+        """
         return 1.0 if output.bounds is None else half_width(output) * output.ticks
 
 
@@ -233,10 +296,16 @@ def whole_rows(rows: float) -> int | None:
 
 
 def _least_rows(is_enough: Callable[[int], bool]) -> int | None:
-    """The least number of rows that is enough, where more rows are enough too; None if 2^50 are too few."""
+    """The least number of rows that is enough, where more rows are enough
+    too; None if 2^50 are too few.
+    """
     powers = (2**power for power in range(_MOST_ROWS.bit_length()))
     most = next((rows for rows in powers if is_enough(rows)), None)
-    return None if most is None else bisect_left(range(most), True, lo=max(most // 2, 1), key=is_enough)
+    return (
+        None
+        if most is None
+        else bisect_left(range(most), True, lo=max(most // 2, 1), key=is_enough)
+    )
 
 
 def widened(ends: Iterable[Floats], numbers: Floats, times: float = 1) -> Interval:
@@ -259,11 +328,15 @@ def shown(output: ReleasedColumn, values: Any) -> Any:
 
 
 def in_ticks(output: ReleasedColumn, values: Any) -> Any:
-    """Released times as whole ticks of their type, inside their bounds and inside what Python and pandas can show."""
+    """Released times as whole ticks of their type, inside their bounds and inside
+    what Python and pandas can show.
+    """
     whole = shown(output, values * output.ticks)
     if output.bounds is None or output.formula is Formula.STD:
         return whole
-    return np.clip(whole, int(output.bounds.lower) * output.ticks, int(output.bounds.upper) * output.ticks)
+    return np.clip(
+        whole, int(output.bounds.lower) * output.ticks, int(output.bounds.upper) * output.ticks
+    )
 
 
 def bounds_of(output: ReleasedColumn) -> tuple[float, float]:

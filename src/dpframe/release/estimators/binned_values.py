@@ -1,4 +1,6 @@
-"""Values in bins, as noisy histograms describe them, and how far two of the edges leave values outside."""
+"""Values in bins, as noisy histograms describe them, and how far two of
+the edges leave values outside.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class BinnedValues:
 
     @cached_property
     def ends(self) -> Floats:
-        """Ends of the bins; the bins below and above all edges are as wide as those next to them."""
+        """Ends of the bins; the bins below and above all edges are
+        as wide as those next to them.
+        """
         first, last = 2 * self.edges[:1] - self.edges[1:2], 2 * self.edges[-1:] - self.edges[-2:-1]
         return np.concatenate([first, self.edges, last])
 

@@ -17,30 +17,39 @@ from dpframe.release.estimators.mean import MeanThatFits, bounded_mean, mean_tha
 
 
 class CovarianceEstimator(Estimator):
-    """E (x - a)(y - b) - E(x - a)·E(y - b), for the middles a and b, no larger than the bounds allow."""
+    """E (x - a)(y - b) - E(x - a)·E(y - b), for the middles a and b,
+    no larger than the bounds allow.
+    """
 
     def value(self, output: NoisyColumn, noisy: Noisy) -> Any:
         count = np.maximum(real(output.totals[-1][1], noisy), 1.0)
         return covariance_of(output, noisy) * count / np.maximum(count - output.ddof, 1.0)
 
-    def interval(self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None) -> Interval:
+    def interval(
+        self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None
+    ) -> Interval:
         """The covariances that fit, widened to hold the released number.
 
-        Bound:  write X + x, Y + y, P + p and N = n + w for the noisy sums of both columns and of products, measured
-                from the middles, and the noisy count; q = P/n, a = X/n, b = Y/n and C = q - ab. These are exact:
+        Bound:  write X + x, Y + y, P + p and N = n + w for the noisy sums of both columns and of
+                products, measured from the middles, and the noisy count; q = P/n, a = X/n, b = Y/n
+                and C = q - ab. These are exact:
 
-                N · (released q - q) = p - q·w,  N · (released a - a) = x - a·w,  and so for b
-                N · (released C - C) = p - b·x - a·y + (ab - C)·w - N·e·f, with e and f the errors of both means
+                N · (released q - q) = p - q·w, N · (released a - a) = x - a·w, and so for b N ·
+                (released C - C) = p - b·x - a·y + (ab - C)·w - N·e·f, with e and f the errors of
+                both means
 
-                A sum that is measured from a place s beside its middle adds b·s (or a·s) to the weight of w. With
-                probability 1 - alpha/25 both means are in their intervals, which bound e, f and the weights. The rest
-                of alpha, but for alpha/50 for the count in n/(n - 1), is for the sum of noises. Its quantile is a norm
-                of the weights and so convex in C: see `fieller`
+                A sum that is measured from a place s beside its middle adds b·s (or a·s) to the
+                weight of w. With probability 1 - alpha/25 both means are in their intervals, which
+                bound e, f and the weights. The rest of alpha, but for alpha/50 for the count in
+                n/(n - 1), is for the sum of noises. Its quantile is a norm of the weights and so
+                convex in C: see `fieller`
         """
         return self._interval(output, alpha, numbers)
 
     def population(self, output: NoisyColumn, alpha: float, numbers: Floats) -> Interval:
-        """The covariances that fit noise and sampling: a normal error is one more noise of the covariance."""
+        """The covariances that fit noise and sampling:
+        a normal error is one more noise of the covariance.
+        """
         variance = sampling_variance(output, self.influence(output), alpha)
         return self._interval(output, alpha, numbers, np.sqrt(variance))
 
@@ -73,7 +82,9 @@ class CovarianceEstimator(Estimator):
         rest = alpha * (1 - ASIDE * (3 if output.ddof else 2))
 
         def fits(covariance: Floats) -> Booleans:
-            weight = np.max([np.abs(a * b - covariance) for a, b in corners(*fit)], axis=0) + weight_beside(*fit)
+            weight = np.max(
+                [np.abs(a * b - covariance) for a, b in corners(*fit)], axis=0
+            ) + weight_beside(*fit)
             terms = [
                 (np.ones_like(weight), output.noise(product_)),
                 (y.widest, output.noise(first)),
@@ -106,7 +117,10 @@ class CovarianceEstimator(Estimator):
             for total, half in ((first, g), (second, h))
         ]
         terms = [(1.0, product_), (h, first), (g, second)]
-        error = expected(output, terms, count, 2 * most, rows, alpha * (1 - 3 * ASIDE), 2 * most) + means[0] * means[1]
+        error = (
+            expected(output, terms, count, 2 * most, rows, alpha * (1 - 3 * ASIDE), 2 * most)
+            + means[0] * means[1]
+        )
         if output.ddof:
             least, largest = map(float, divisors(np.array(rows), output.noise(count), alpha))
             error = error * largest + most * (largest - least)
@@ -122,7 +136,9 @@ class CovarianceEstimator(Estimator):
 
 
 class PairMoments(NamedTuple):
-    """The noisy means of two columns from the middles, their covariance, the number of rows, and half of each range."""
+    """The noisy means of two columns from the middles, their covariance, the number
+    of rows, and half of each range.
+    """
 
     means: tuple[Floats, Floats]
     covariance: Floats
@@ -176,7 +192,8 @@ def covariance_of(output: NoisyColumn, noisy: Noisy) -> Any:
     _, _, (_, products), *_, (_, count) = output.totals
     number = np.maximum(real(count, noisy), 1.0)
     means = [
-        bounded_mean(side, real(side.total, noisy), number, float(side.total.grid.centre)) - float(_middle(side))
+        bounded_mean(side, real(side.total, noisy), number, float(side.total.grid.centre))
+        - float(_middle(side))
         for side in sides(output)
     ]
     most = _most(output)
@@ -189,5 +206,7 @@ def _middle(side: ReleasedColumn) -> Fraction:
 
 
 def _most(output: ReleasedColumn) -> float:
-    """The largest covariance that the bounds allow: of two columns that are at their ends together."""
+    """The largest covariance that the bounds allow:
+    of two columns that are at their ends together.
+    """
     return half_width(output) * half_width(replace(output, bounds=output.bounds_beside))

@@ -1,16 +1,18 @@
 """The solver behind intervals of means, variances and other ratios of noisy totals.
 
-Write S + z and N = n + w for the noisy sum and count, and Q + y for the noisy sum of squares. All are measured from the
-centres of their totals. Write m = S/n, q = Q/n, and V = q - m² for the variance. The noises are independent, but for z
-and w of a pair (see `scales`). These identities are exact:
+Write S + z and N = n + w for the noisy sum and count, and Q + y for the noisy sum of squares. All
+are measured from the centres of their totals. Write m = S/n, q = Q/n, and V = q - m² for the
+variance. The noises are independent, but for z and w of a pair (see `scales`). These identities are
+exact:
 
 - N · (released mean - m) = z - m·w
 - N · (released variance - V) = y - 2m·z + (2m² - q)·w - N · (released mean - m)²
 
-A value m fits the release if |z - m·w| reaches N·|released - m| with probability at least alpha. The set of these
-values holds the true m with probability 1 - alpha (Fieller 1954). At each probability, the quantile of a sum of
-symmetric log-concave noises is a norm of their scales (Meyer and Reisner 1991; Bobkov 2010), hence convex in m. So a
-path away from the released value leaves the set at most once, and bisection finds the place.
+A value m fits the release if |z - m·w| reaches N·|released - m| with probability at least alpha.
+The set of these values holds the true m with probability 1 - alpha (Fieller 1954). At each
+probability, the quantile of a sum of symmetric log-concave noises is a norm of their scales (Meyer
+and Reisner 1991; Bobkov 2010), hence convex in m. So a path away from the released value leaves the
+set at most once, and bisection finds the place.
 """
 
 from __future__ import annotations
@@ -51,9 +53,11 @@ def expected(
     most: float,
     pull: float = 0.0,
 ) -> float:
-    """The largest error e, up to `most`, that weighted noises, helped by a pull, reach with probability alpha.
+    """The largest error e, up to `most`, that weighted noises, helped by a
+    pull, reach with probability alpha.
 
-    Some places are tried at once, in place of one after another: for few numbers numpy takes its time for each call.
+    Some places are tried at once, in place of one after another: for few numbers numpy takes its
+    time for each call.
     """
 
     def fits(error: Floats) -> Booleans:
@@ -73,32 +77,48 @@ def expected(
 
 
 def reaches(size: Floats, terms: Terms, alpha: float, sampling: Floats | None = None) -> Booleans:
-    """Whether the weighted sum of noises, and of a normal sampling error, reaches a size with probability above alpha.
+    """Whether the weighted sum of noises, and of a normal sampling error, reaches a
+    size with probability above alpha.
 
-    Input:  sampling: the standard deviation of the sampling error (unit of the size); None for the noise alone
+    Input:  sampling: the standard deviation of the sampling error (unit of the size); None for the
+            noise alone
 
-    The discrete Laplace noise of a count enters exactly. Any other integer noise is real noise that is rounded by at
-    most half a step of its grid (see `Noise.step`), or smaller than that in distribution. The cells of joint noise are
-    uncorrelated, so the squares of their weighted deviations add up: see `JointNoise.quantile`.
+    The discrete Laplace noise of a count enters exactly. Any other integer noise is real noise that
+    is rounded by at most half a step of its grid (see `Noise.step`), or smaller than that in
+    distribution. The cells of joint noise are uncorrelated, so the squares of their weighted
+    deviations add up: see `JointNoise.quantile`.
     """
-    moving = [(weight * float(noise.total.unit), noise) for weight, noise in terms if not noise.exact]
-    joint = [(weight, noise.mechanism) for weight, noise in moving if isinstance(noise.mechanism, JointNoise)]
+    moving = [
+        (weight * float(noise.total.unit), noise) for weight, noise in terms if not noise.exact
+    ]
+    joint = [
+        (weight, noise.mechanism)
+        for weight, noise in moving
+        if isinstance(noise.mechanism, JointNoise)
+    ]
     if joint:
         size = size - sum((weight * noise.step for weight, noise in moving), np.zeros_like(size))
-        law, rest = joint[0][1], [(weight, noise) for weight, noise in moving if not noise.mechanism.together]
+        law, rest = (
+            joint[0][1],
+            [(weight, noise) for weight, noise in moving if not noise.mechanism.together],
+        )
         mixed = reduce(np.hypot, [weight * own.deviation for weight, own in joint])
         if not rest and sampling is None:
             return np.asarray((size <= 0) | (size < mixed * law.quantile(alpha)))
         normal = [np.abs(weight * one) for weight, noise in rest for one in noise.added.normals]
         normal += [np.zeros_like(size) if sampling is None else sampling]
         mixed = mixed * (law.quantile(alpha) / mixed_normal_error(law.order, alpha))
-        return mixed_normal_reaches(size, scales(rest), reduce(np.hypot, normal), mixed, law.order, alpha)
+        return mixed_normal_reaches(
+            size, scales(rest), reduce(np.hypot, normal), mixed, law.order, alpha
+        )
     deviations = [weight * one for weight, noise in moving for one in noise.added.normals]
     normal, whole = deviations if sampling is None else [*deviations, sampling], None
     if not normal and moving and moving[-1][1].added.discrete:
         weight, last = moving.pop()
         whole = weight, last.scale
-    size = size - sum((weight * max(noise.step, 0.5) for weight, noise in moving), np.zeros_like(size))
+    size = size - sum(
+        (weight * max(noise.step, 0.5) for weight, noise in moving), np.zeros_like(size)
+    )
     laplace = scales(moving)
     if deviations and not laplace:
         return gaussian_sum_reaches(size, normal, alpha)
@@ -109,14 +129,21 @@ def reaches(size: Floats, terms: Terms, alpha: float, sampling: Floats | None = 
 
 
 def scales(terms: Terms) -> list[Floats]:
-    """Scales of the independent Laplace noises in a weighted sum of noises (in units of each total).
+    """Scales of the independent Laplace noises in a weighted sum of
+    noises (in units of each total).
 
-    The sum and the count of a pair share two noises, one of them with opposite signs. With weighted scales a and b, the
-    two noises have the scales a + b and |a - b|, whatever the signs of the weights. The law is symmetric in each weight
-    and log-concave, so its quantiles are a norm of the weights here too. A count without its sum has two noises, both
-    of scale b. Two sums that are each measured with a count of their own have two noises each.
+    The sum and the count of a pair share two noises, one of them with opposite signs. With weighted
+    scales a and b, the two noises have the scales a + b and |a - b|, whatever the signs of the
+    weights. The law is symmetric in each weight and log-concave, so its quantiles are a norm of the
+    weights here too. A count without its sum has two noises, both of scale b. Two sums that are
+    each measured with a count of their own have two noises each.
     """
-    alone = [weight * scale for weight, noise in terms if not noise.paired for scale in noise.added.laplaces]
+    alone = [
+        weight * scale
+        for weight, noise in terms
+        if not noise.paired
+        for scale in noise.added.laplaces
+    ]
     pair = [weight * noise.scale for weight, noise in terms if noise.paired]
     if not pair:
         return alone
@@ -128,7 +155,9 @@ def scales(terms: Terms) -> list[Floats]:
 
 
 def farthest(fits: Callable[[Floats], Booleans], start: Floats, end: float) -> Floats:
-    """The farthest place from start (which fits) towards the end: the end itself, or a place that just does not fit."""
+    """The farthest place from start (which fits) towards the end:
+    the end itself, or a place that just does not fit.
+    """
     inside, outside = np.array(start, np.float64), np.full_like(start, end, np.float64)
     all_of_it = fits(outside)
     for _ in range(_HALVINGS):
@@ -138,22 +167,28 @@ def farthest(fits: Callable[[Floats], Booleans], start: Floats, end: float) -> F
     return np.where(all_of_it, end, outside)
 
 
-def farthest_by_group(fits: Callable[[Floats, Integers], Booleans], start: Floats, end: float) -> Floats:
+def farthest_by_group(
+    fits: Callable[[Floats, Integers], Booleans], start: Floats, end: float
+) -> Floats:
     """The places of `farthest` for many groups. Where the end itself fits, nothing else is tried.
 
-    Input:  fits(places, groups): whether the places of these groups fit, by the numbers of the groups
+    Input:  fits(places, groups): whether the places of these groups fit, by the numbers of the
+            groups
     """
     places = np.full_like(start, end, np.float64)
     for first in range(0, len(start), _TOGETHER):
         groups = np.arange(first, min(first + _TOGETHER, len(start)))
         groups = groups[~fits(places[groups], groups)]
         if len(groups):
-            places[groups] = farthest(lambda tried, groups=groups: fits(tried, groups), start[groups], end)  # type: ignore[misc]
+            fit = lambda tried, groups=groups: fits(tried, groups)  # noqa: E731
+            places[groups] = farthest(fit, start[groups], end)
     return places
 
 
 def divisors(number: Floats, noise: Noise, alpha: float) -> Interval:
-    """The smallest and largest n / max(n - 1, 1) over the n >= 1 that a noisy number surely is about."""
+    """The smallest and largest n / max(n - 1, 1) over the n >= 1 that
+    a noisy number surely is about.
+    """
     error = noise.error(alpha * ASIDE)
     low, high = np.maximum(number - error, 1.0), np.maximum(number + error, 1.0)
     at_low, at_high = low / np.maximum(low - 1, 1.0), high / np.maximum(high - 1, 1.0)

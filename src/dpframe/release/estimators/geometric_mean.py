@@ -18,15 +18,21 @@ _LOGS = MeanEstimator()
 
 
 class GeometricMeanEstimator(Estimator):
-    """e to the mean of the logarithms, kept inside the bounds; the exponential is post-processing."""
+    """e to the mean of the logarithms, kept inside the bounds;
+    the exponential is post-processing.
+    """
 
     shrinks = compares = True
 
     def value(self, output: NoisyColumn, noisy: Noisy) -> Any:
         return _exponential(output, _LOGS.value(_of_logs(output), noisy))
 
-    def interval(self, output: NoisyColumn, alpha: float, released: Floats, rows: Floats | None) -> Interval:
-        """Exponentials of the ends of the interval of the mean of logarithms; it holds as often, for they only grow."""
+    def interval(
+        self, output: NoisyColumn, alpha: float, released: Floats, rows: Floats | None
+    ) -> Interval:
+        """Exponentials of the ends of the interval of the mean of logarithms;
+        it holds as often, for they only grow.
+        """
         ends = _LOGS.interval(_of_logs(output), alpha, np.log(released), rows)
         return widened((_exponential(output, end) for end in ends), released)
 
@@ -45,9 +51,10 @@ class GeometricMeanEstimator(Estimator):
     def expected_error(self, output: NoisyColumn, alpha: float, rows: float | None) -> float | None:
         """Whatever the values in their bounds are.
 
-        Bound:  let e bound the error of the mean of logarithms. Of the true and the released geometric mean, both in
-                the bounds, let b be the greater: the other one is at least b·exp(-e), so they are at most
-                b·(1 - exp(-e)) <= high·(1 - exp(-e)) apart, and never more than the width of the bounds
+        Bound:  let e bound the error of the mean of logarithms. Of the true and the released
+                geometric mean, both in the bounds, let b be the greater: the other one is at least
+                b·exp(-e), so they are at most b·(1 - exp(-e)) <= high·(1 - exp(-e)) apart, and
+                never more than the width of the bounds
         """
         error = _LOGS.expected_error(_of_logs(output), alpha, rows)
         if error is None:

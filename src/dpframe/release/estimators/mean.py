@@ -10,9 +10,25 @@ import numpy as np
 
 from dpframe.arrays import Booleans, Floats, Integers
 from dpframe.plan import ReleasedColumn, Total
-from dpframe.release.estimators.base import Compared, Estimator, Interval, Noisy, bounds_of, half_width, real, widened
+from dpframe.release.estimators.base import (
+    Compared,
+    Estimator,
+    Interval,
+    Noisy,
+    bounds_of,
+    half_width,
+    real,
+    widened,
+)
 from dpframe.release.estimators.binned_values import BinnedValues
-from dpframe.release.estimators.fieller import ASIDE, expected, farthest, farthest_by_group, reaches, scales
+from dpframe.release.estimators.fieller import (
+    ASIDE,
+    expected,
+    farthest,
+    farthest_by_group,
+    reaches,
+    scales,
+)
 from dpframe.release.estimators.influence import Influence, NoisyColumn, Sampled
 from dpframe.release.estimators.sampling import mean_influence, mean_population, sampled_mean
 from dpframe.release.pricing import Noise
@@ -20,16 +36,24 @@ from dpframe.theory.formulas.error import chernoff_error
 
 
 class MeanEstimator(Estimator):
-    """Centre + sum / count, shrunk towards the centre if the count is small, and kept inside the bounds."""
+    """Centre + sum / count, shrunk towards the centre if the count is
+    small, and kept inside the bounds.
+    """
 
     shrinks = compares = True
 
     def value(self, output: NoisyColumn, noisy: Noisy) -> Any:
         (_, total), (_, count) = output.totals
-        return mean_of(output, real(total, noisy), real(count, noisy), output.noise(total).deviation)
+        return mean_of(
+            output, real(total, noisy), real(count, noisy), output.noise(total).deviation
+        )
 
-    def interval(self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None) -> Interval:
-        """Fieller's set, widened to hold the released number, which may be shrunk towards the centre."""
+    def interval(
+        self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None
+    ) -> Interval:
+        """Fieller's set, widened to hold the released number, which
+        may be shrunk towards the centre.
+        """
         return widened(mean_interval(output, alpha), numbers, output.ticks)
 
     def widest(self, output: NoisyColumn) -> tuple[Any, Any] | None:
@@ -49,16 +73,19 @@ class MeanEstimator(Estimator):
         return sampled_mean(output)
 
     def compared(self, output: NoisyColumn) -> Compared:
-        """Means beside the mean of all groups together: n·(m - μ) + z - (μ - centre)·w, with the noises z and w."""
+        """Means beside the mean of all groups together:
+        n·(m - μ) + z - (μ - centre)·w, with the noises z and w.
+        """
         return compared_means(output)
 
     def expected_error(self, output: NoisyColumn, alpha: float, rows: float | None) -> float | None:
         """The error for any values inside their bounds.
 
-        Bound:  with n values known and N = n + w, |released mean - m| > e needs z - (m + e)·w > e·n or -z + (m - e)·w >
-                e·n, and |m| is at most half the width of the bounds, h. A mean is shrunk towards the middle by c/N, c =
-                (σ/h)² (see `mean_of`). The condition is then z - (m + e)·w > e·n + (m + e)·c/N. So shrinkage helps the
-                error by at most c·(h - e)/N, and not at all if e >= h. With probability 1 - alpha/50, N is at least n
+        Bound:  with n values known and N = n + w, |released mean - m| > e needs z - (m + e)·w > e·n
+                or -z + (m - e)·w > e·n, and |m| is at most half the width of the bounds, h. A mean
+                is shrunk towards the middle by c/N, c = (σ/h)² (see `mean_of`). The condition is
+                then z - (m + e)·w > e·n + (m + e)·c/N. So shrinkage helps the error by at most c·(h
+                - e)/N, and not at all if e >= h. With probability 1 - alpha/50, N is at least n
                 less its error at alpha/50
         """
         if rows is None:
@@ -70,19 +97,27 @@ class MeanEstimator(Estimator):
         if least <= 0 or not half:
             return max(mean, half) * output.ticks
         pull = (output.noise(total).deviation / half) ** 2 / least
-        pull_error = expected(output, [(1.0, total)], count, half, rows, alpha * (1 - ASIDE), 2 * half, pull)
+        pull_error = expected(
+            output, [(1.0, total)], count, half, rows, alpha * (1 - ASIDE), 2 * half, pull
+        )
         return min(pull_error, max(mean, half)) * output.ticks
 
-    def clipping_error(self, values: BinnedValues, low: Integers, high: Integers, noise: Floats) -> Floats | None:
+    def clipping_error(
+        self, values: BinnedValues, low: Integers, high: Integers, noise: Floats
+    ) -> Floats | None:
         first, last = values.edges[low], values.highs[high]
         mean = np.clip(
             (values.parts @ values.middles)[:, None], first, last
         )  # the count's noise moves it off the middle
-        return np.hypot(values.lost(low, high), noise * np.hypot((last - first) / 2, mean - (last + first) / 2))
+        return np.hypot(
+            values.lost(low, high), noise * np.hypot((last - first) / 2, mean - (last + first) / 2)
+        )
 
 
 def compared_means(output: NoisyColumn) -> Compared:
-    """The means of groups beside the mean of all groups together, of a column whose totals begin with a sum."""
+    """The means of groups beside the mean of all groups together, of a column
+    whose totals begin with a sum.
+    """
     (name, total), (size, count) = output.totals[0], output.totals[-1]
     noise, sizes = output.noise(total).deviation, output[size]
     common = float(mean_of(output, output[name].sum(), sizes.sum(), noise * len(sizes) ** 0.5))
@@ -109,19 +144,25 @@ def is_heavy(output: NoisyColumn, *totals: Total) -> bool:
 def mean_of(output: ReleasedColumn, total: Any, count: Any, deviation: float) -> Any:
     """A mean from a noisy sum and count: their ratio, shrunk towards the middle of the bounds.
 
-    Input:  total: measured from the middle; deviation: that of its noise, σ (both column unit); count
-    Output: middle + total · n / (n² + (σ/h)²) with n = max(count, 0) and h half the width of the bounds, inside them
-    Bound:  none is needed, since it is post-processing. With the true n, and m the distance of the true mean from the
-            middle, the mean square error is (n²σ² + (σ/h)⁴m²) / (n² + (σ/h)²)². Since |m| <= h it is at most σ² / (n² +
-            (σ/h)²), below the σ² / n² of the ratio
+    Input:  total: measured from the middle; deviation: that of its noise, σ (both column unit);
+            count
+    Output: middle + total · n / (n² + (σ/h)²) with n = max(count, 0) and h half the width of the
+            bounds, inside them
+    Bound:  none is needed, since it is post-processing. With the true n, and m the distance of the
+            true mean from the middle, the mean square error is (n²σ² + (σ/h)⁴m²) / (n² + (σ/h)²)².
+            Since |m| <= h it is at most σ² / (n² + (σ/h)²), below the σ² / n² of the ratio
     Source: Hoerl, Kennard 1970, Technometrics 12, for the weight; the bounds say how large m can be
     """
     ((_, part), *_) = output.totals
-    return np.clip(float(part.grid.centre) + total / _divisor(output, count, deviation), *output.ends)
+    return np.clip(
+        float(part.grid.centre) + total / _divisor(output, count, deviation), *output.ends
+    )
 
 
 def _divisor(output: ReleasedColumn, count: Any, deviation: float) -> Any:
-    """What the sum of a mean is divided by: n + (σ/h)²/n, as in `mean_of`; infinite where n <= 0."""
+    """What the sum of a mean is divided by: n + (σ/h)²/n, as in
+    `mean_of`; infinite where n <= 0.
+    """
     low, high = output.ends
     half, number = high / 2 - low / 2, np.maximum(count, 0.0)
     with np.errstate(divide="ignore", over="ignore"):
@@ -153,7 +194,8 @@ def mean_interval(output: NoisyColumn, alpha: float) -> Interval:
 
 @dataclass(frozen=True)
 class MeanThatFits:
-    """The mean of a column, measured from a place: as released, and the ends between which it surely is.
+    """The mean of a column, measured from a place:
+    as released, and the ends between which it surely is.
 
     `shift` is how far the place that its sum is measured from is beside that place (column unit).
     """
@@ -185,13 +227,16 @@ def mean_that_fits(output: NoisyColumn, alpha: float, about: Fraction) -> MeanTh
 def merged_mean_interval(
     output: NoisyColumn, alpha: float, total: float, number: float, groups: int
 ) -> tuple[float, float]:
-    """The interval that holds the mean over several groups with probability 1 - alpha (column unit).
+    """The interval that holds the mean over several groups with
+    probability 1 - alpha (column unit).
 
-    Input:  total, number: the sum and the count over these groups, as released (column unit); how many groups they are
+    Input:  total, number: the sum and the count over these groups, as released (column unit); how
+            many groups they are
     Output: the two ends, inside the bounds; the bounds themselves if the count is below 1
-    Bound:  Fieller's set for sums of noises: see `chernoff_error`. The error is convex in the mean: for each s the
-            logarithm of Chernoff's bound is, and so is the minimum over s of its perspective. So a path away from the
-            released value leaves the set at most once. Rounding counts as in `error_of_sum`
+    Bound:  Fieller's set for sums of noises: see `chernoff_error`. The error is convex in the mean:
+            for each s the logarithm of Chernoff's bound is, and so is the minimum over s of its
+            perspective. So a path away from the released value leaves the set at most once.
+            Rounding counts as in `error_of_sum`
     """
     (_, sum_part), (_, count_part) = output.totals[0], output.totals[-1]
     centre = float(sum_part.grid.centre)

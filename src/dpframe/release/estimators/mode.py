@@ -23,10 +23,13 @@ class ModeEstimator(Estimator):
 
 
 def rows_fewer(output: NoisyColumn, alpha: float) -> float:
-    """Rows (count) that a released value may lack beside the most frequent value not released before it.
+    """Rows (count) that a released value may lack beside the most
+    frequent value not released before it.
 
     Bound:  exceeded with probability at most alpha, whatever the data: see `fewer_rows`
     """
     total = output.total
     noise = output.noise(total)
-    return 0.0 if noise.exact else noise.choice.rows_fewer(len(total.values), alpha, float(total.unit))
+    return (
+        0.0 if noise.exact else noise.choice.rows_fewer(len(total.values), alpha, float(total.unit))
+    )

@@ -1,4 +1,6 @@
-"""Quantiles and distribution functions from a tree of noisy counts, with intervals that cost nothing."""
+"""Quantiles and distribution functions from a tree of noisy counts,
+with intervals that cost nothing.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from dpframe.release.estimators.influence import NoisyColumn
 from dpframe.theory.formulas.error import normal_error, unimodal_error
 from dpframe.theory.formulas.rank_trees import FittedRanks
 
-_ALPHAS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.001)  # intervals that are kept: a release holds their ends, not the tree
+# intervals that are kept: a release holds their ends, not the tree
+_ALPHAS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.001)
 
 
 class CdfEstimator(Estimator):
@@ -27,7 +30,9 @@ class CdfEstimator(Estimator):
         even = (output.point - low) / (high - low) if high > low else 1.0
         return noisy[output.total.key].shares(_place(output.total, output.point), even)
 
-    def interval(self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None) -> Interval:
+    def interval(
+        self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None
+    ) -> Interval:
         return tree_interval(output, alpha, numbers, (0.0, 1.0))
 
     def widest(self, output: NoisyColumn) -> tuple[Any, Any] | None:
@@ -49,8 +54,9 @@ class CdfEstimator(Estimator):
 def tree_values(candidates: Candidates, places: Floats) -> Floats:
     """The values (column unit) at places among the borders of candidates.
 
-    The values of a candidate are spread evenly up to half a step on either side of it, inside the bounds. In a column
-    of whole numbers with a candidate for each of them, it is the candidate itself.
+    The values of a candidate are spread evenly up to half a step on either side of it, inside the
+    bounds. In a column of whole numbers with a candidate for each of them, it is the candidate
+    itself.
     """
     if candidates.whole and candidates.step == 1:
         return np.asarray(candidates.points(np.clip(np.ceil(places) - 1, 0, candidates.count - 1)))
@@ -59,7 +65,9 @@ def tree_values(candidates: Candidates, places: Floats) -> Floats:
 
 
 def tree_ends(output: ReleasedColumn, noisy: Noisy) -> dict[str, Floats]:
-    """The ends of a column's intervals at the confidences that are kept, by name (column unit; for shares a part)."""
+    """The ends of a column's intervals at the confidences that are kept, by name
+    (column unit; for shares a part).
+    """
     total = output.total
     fit = noisy[total.key]
     assert isinstance(fit, FittedRanks)
@@ -74,23 +82,31 @@ def tree_ends(output: ReleasedColumn, noisy: Noisy) -> dict[str, Floats]:
     return ends
 
 
-def tree_interval(output: NoisyColumn, alpha: float, numbers: Floats, ends: tuple[float, float]) -> Interval:
-    """The kept interval of at least this confidence, inside the ends; all between these beyond the confidences kept.
+def tree_interval(
+    output: NoisyColumn, alpha: float, numbers: Floats, ends: tuple[float, float]
+) -> Interval:
+    """The kept interval of at least this confidence, inside the ends;
+    all between these beyond the confidences kept.
 
-    It is widened to the released number, which may be beside it, since that follows from other estimates too.
+    It is widened to the released number, which may be beside it, since that follows from other
+    estimates too.
     """
     least, most = ends
     kept = [tried for tried in _ALPHAS if tried <= alpha * (1 + 1e-9)]
     if kept:
-        low, high = (np.clip(output[name] * output.ticks, least, most) for name in _names(output, kept[0]))
+        low, high = (
+            np.clip(output[name] * output.ticks, least, most) for name in _names(output, kept[0])
+        )
         return np.minimum(low, numbers), np.maximum(high, numbers)
     return np.full(numbers.shape, least), np.full(numbers.shape, most)
 
 
 def tree_expected_error(output: NoisyColumn, alpha: float, rows: float) -> float:
-    """Error of a quantile for values that are at least as dense as `rows` values spread evenly (released unit).
+    """Error of a quantile for values that are at least as dense as `rows` values
+    spread evenly (released unit).
 
-    Bound:  a rank that is off by e rows is e/rows of the bounds away. One step of the candidates is added
+    Bound:  a rank that is off by e rows is e/rows of the bounds away. One step of the candidates is
+            added
     """
     total = output.total
     assert total.candidates is not None
@@ -100,10 +116,11 @@ def tree_expected_error(output: NoisyColumn, alpha: float, rows: float) -> float
 
 
 def _rank_error(output: NoisyColumn, alpha: float) -> float:
-    """Number of rows that a rank is off with probability at most alpha, at the places where it is off the most.
+    """Number of rows that a rank is off with probability at most alpha, at the
+    places where it is off the most.
 
-    Bound:  the fit is off by this much at one border. The quantile is where the fit crosses its rank, so this is an
-            expected error; intervals after the release do not stand on it
+    Bound:  the fit is off by this much at one border. The quantile is where the fit crosses its
+            rank, so this is an expected error; intervals after the release do not stand on it
     """
     noise = output.noise(output.total)
     tree = noise.tree
@@ -129,7 +146,9 @@ def _edges(candidates: Candidates) -> Floats:
 
 
 def _place(total: Total, point: float) -> float:
-    """The end of the values up to a point, among the borders of candidates, or of the parts between cuts."""
+    """The end of the values up to a point, among the borders of
+    candidates, or of the parts between cuts.
+    """
     candidates = total.candidates
     if candidates is None:
         return float(bisect.bisect_left(total.cuts, point) + 1)
@@ -142,8 +161,14 @@ def _place(total: Total, point: float) -> float:
 
 
 def _borders(total: Total, point: float) -> tuple[int, int]:
-    """The last border that surely has only values up to a point below it, and the first that has all of them."""
+    """The last border that surely has only values up to a point below it, and
+    the first that has all of them.
+    """
     place, candidates = _place(total, point), total.candidates
-    if candidates is None or place == candidates.count or (candidates.whole and candidates.step == 1):
+    if (
+        candidates is None
+        or place == candidates.count
+        or (candidates.whole and candidates.step == 1)
+    ):
         return int(place), int(place)
     return max(math.floor(place - 1e-6), 0), min(math.floor(place + 1e-6) + 1, candidates.count)

@@ -1,4 +1,6 @@
-"""Skewness and kurtosis, which are standardised moments: noisy sums of powers of distances, and a count."""
+"""Skewness and kurtosis, which are standardised moments:
+noisy sums of powers of distances, and a count.
+"""
 
 from __future__ import annotations
 
@@ -40,15 +42,20 @@ class StandardizedEstimator(Estimator):
             ratios.append(np.clip(ratio, 0.0 if power % 2 == 0 else -(half**power), half**power))
         variance, moment = (_about_mean(ratios, power) for power in (2, self.power))
         told = variance > _least_variance(output)
-        shape = np.where(told, moment / np.where(told, variance, 1.0) ** (self.power / 2) - self.normal, 0.0)
+        shape = np.where(
+            told, moment / np.where(told, variance, 1.0) ** (self.power / 2) - self.normal, 0.0
+        )
         return np.clip(shape, *self.range(number))
 
-    def interval(self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None) -> Interval:
+    def interval(
+        self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None
+    ) -> Interval:
         """The ratios of central moments and variances that fit.
 
-        Bound:  half of alpha is for the variance, and alpha/50 for the range of as many values as there may be. The
-                rest is for the central moment: see `_central_moments`. With both in their intervals, the ratio is
-                extreme at their ends. Where the variance may be too small to tell, any value of the range fits
+        Bound:  half of alpha is for the variance, and alpha/50 for the range of as many values as
+                there may be. The rest is for the central moment: see `_central_moments`. With both
+                in their intervals, the ratio is extreme at their ends. Where the variance may be
+                too small to tell, any value of the range fits
         """
         sums, count = output.totals[:2], output.totals[-1]
         variances = variance_interval(replace(output, totals=(*sums, count), ddof=0), alpha / 2)
@@ -66,7 +73,8 @@ class StandardizedEstimator(Estimator):
         return self.range(np.maximum(output[output.totals[-1][0]], 3.0))
 
     def expected_error(self, output: NoisyColumn, alpha: float, rows: float | None) -> float | None:
-        """The width of the range of as many values: values that hardly differ have a statistic that is all noise.
+        """The width of the range of as many values: values that hardly differ have
+        a statistic that is all noise.
 
         After a release, the interval is far narrower where the values fill their bounds.
         """
@@ -91,19 +99,25 @@ class SkewEstimator(StandardizedEstimator):
     power = 3
 
     def range(self, number: Any) -> tuple[Any, Any]:
-        """Between -(n - 2)/√(n - 1) and (n - 2)/√(n - 1), where all but one are equal (Kirby 1974)."""
+        """Between -(n - 2)/√(n - 1) and (n - 2)/√(n - 1), where all
+        but one are equal (Kirby 1974).
+        """
         most = np.maximum(number - 2.0, 0.0) / np.sqrt(np.maximum(number - 1.0, 1.0))
         return -most, most
 
 
 def _centre(output: ReleasedColumn, power: int) -> float:
-    """The place from which the powers of distances from the middle of the bounds are measured in their total."""
+    """The place from which the powers of distances from the middle of the
+    bounds are measured in their total.
+    """
     total = output.totals[power - 1][1]
     return float(total.grid.centre - (output.totals[1][1].about if power == 1 else 0))
 
 
 def _about_mean(ratios: list[Any], power: int) -> Any:
-    """A central moment from the means of the powers of distances from one place, that of the first power first."""
+    """A central moment from the means of the powers of distances from one place,
+    that of the first power first.
+    """
     mean, moment = ratios[0], ratios[power - 1]
     for k in range(power - 1, 1, -1):
         moment = moment + comb(power, k) * (-mean) ** (power - k) * ratios[k - 1]
@@ -113,35 +127,46 @@ def _about_mean(ratios: list[Any], power: int) -> Any:
 def _central_moments(output: NoisyColumn, alpha: float) -> Interval:
     """The central moments that fit, for any mean in its own interval (a power of the column unit).
 
-    Let p be the power of the moment. Write A_k + x_k for the noisy sum of the k-th powers of distances from the middle,
-    and N = n + w for the noisy count; r_k for the released ratios, and s for r_1; m for the distance of the true mean
-    from the middle, and M for the central moment. With weights v_k = (p over k)·(-m)^(p - k) and T(m) = Σ v_k·A_k of
-    the noisy sums, where A_0 is N,
+    Let p be the power of the moment. Write A_k + x_k for the noisy sum of the k-th powers of
+    distances from the middle, and N = n + w for the noisy count; r_k for the released ratios, and s
+    for r_1; m for the distance of the true mean from the middle, and M for the central moment. With
+    weights v_k = (p over k)·(-m)^(p - k) and T(m) = Σ v_k·A_k of the noisy sums, where A_0 is N,
 
     - T(m) - N·M = Σ v_k·x_k + (v_0 - M)·w, since the sum of (value - mean)^p is n·M
-    - T(m)/N - T(s)/N = Σ over j from 1 to p of (p over j)·(s - m)^j·μ_(p - j), whatever m is, with the released central
-      moments μ about s, of which μ_1 is 0
+    - T(m)/N - T(s)/N = Σ over j from 1 to p of (p over j)·(s - m)^j·μ_(p - j), whatever m is, with
+      the released central moments μ about s, of which μ_1 is 0
 
-    With probability 1 - alpha/50 the mean is in its interval, which bounds the second line, and |m| in the first. The
-    k-th powers are measured from the centre c_k of their grid: the weight of w is then v_0 - M + Σ v_k·c_k. The
-    quantile of the sum of noises is a norm of the weights, so that larger weights never make it smaller, and it is
-    convex in M: see `fieller`.
+    With probability 1 - alpha/50 the mean is in its interval, which bounds the second line, and |m|
+    in the first. The k-th powers are measured from the centre c_k of their grid: the weight of w is
+    then v_0 - M + Σ v_k·c_k. The quantile of the sum of noises is a norm of the weights, so that
+    larger weights never make it smaller, and it is convex in M: see `fieller`.
     """
     *sums, (size, count) = output.totals
     power, half, number = len(sums), half_width(output), output[size]
     centres = [_centre(output, k) for k in range(1, power + 1)]
     divisor = np.maximum(number, 1.0)
-    ratios = [output[name] / divisor + centre for (name, _), centre in zip(sums, centres, strict=True)]
+    ratios = [
+        output[name] / divisor + centre for (name, _), centre in zip(sums, centres, strict=True)
+    ]
     moments = [1.0, 0.0, *(_about_mean(ratios, k) for k in range(2, power + 1))]
     mean = mean_that_fits(output, alpha * ASIDE, output.totals[1][1].about)
-    off = sum(comb(power, j) * mean.off**j * np.abs(moments[power - j]) for j in range(1, power + 1))
+    off = sum(
+        comb(power, j) * mean.off**j * np.abs(moments[power - j]) for j in range(1, power + 1)
+    )
     weights = [comb(power, k) * mean.widest ** (power - k) for k in range(1, power + 1)]
-    weight = mean.widest**power + sum(w * abs(centre) for w, centre in zip(weights, centres, strict=True))
+    weight = mean.widest**power + sum(
+        w * abs(centre) for w, centre in zip(weights, centres, strict=True)
+    )
 
     def fits(moment: Floats) -> Booleans:
-        terms = [(w * np.ones_like(moment), output.noise(total)) for w, (_, total) in zip(weights, sums, strict=True)]
+        terms = [
+            (w * np.ones_like(moment), output.noise(total))
+            for w, (_, total) in zip(weights, sums, strict=True)
+        ]
         terms.append((weight + np.abs(moment), output.noise(count)))
-        return reaches((np.abs(moment - moments[-1]) - off) * number, terms, alpha * (1 - ASIDE)) | (number < 1)
+        return reaches(
+            (np.abs(moment - moments[-1]) - off) * number, terms, alpha * (1 - ASIDE)
+        ) | (number < 1)
 
     least, most = 0.0 if power % 2 == 0 else -(half**power), half**power
     low, high = (np.clip(farthest(fits, moments[-1], end), least, most) for end in (least, most))
@@ -149,15 +174,18 @@ def _central_moments(output: NoisyColumn, alpha: float) -> Interval:
 
 
 def _least_variance(output: ReleasedColumn) -> float:
-    """The variance below which rounding to the grids may move a ratio by 1 (square of the column unit).
+    """The variance below which rounding to the grids may move a ratio by
+    1 (square of the column unit).
 
-    The k-th power of a distance is off by at most half a step of its grid. For distances up to h from the middle, this
-    moves the p-th central moment by at most Σ (p over k)·h^(p - k)·(step of the k-th powers)/2. Whole numbers that the
-    grid holds are not rounded.
+    The k-th power of a distance is off by at most half a step of its grid. For distances up to h
+    from the middle, this moves the p-th central moment by at most Σ (p over k)·h^(p - k)·(step of
+    the k-th powers)/2. Whole numbers that the grid holds are not rounded.
     """
     totals = [total for _, total in output.totals[:-1]]
     power, half = len(totals), half_width(output)
-    steps = [0.0 if total.is_exact and not total.factors else float(total.grid.step) for total in totals]
+    steps = [
+        0.0 if total.is_exact and not total.factors else float(total.grid.step) for total in totals
+    ]
     moved = sum(comb(power, k) * half ** (power - k) * step for k, step in enumerate(steps, 1))
     return float((moved / 2) ** (2 / power))
 
@@ -169,11 +197,13 @@ class KurtosisEstimator(StandardizedEstimator):
     normal = 3.0
 
     def range(self, number: Any) -> tuple[Any, Any]:
-        """Between -2, where half of the values are the one and half the other of two, and (n² - 3n + 3)/(n - 1) - 3.
+        """Between -2, where half of the values are the one and half the other of two,
+        and (n² - 3n + 3)/(n - 1) - 3.
 
         The latter is that of n values of which all but one are equal.
 
-        Source: Dalén 1987, Statistics and Probability Letters 5, for the largest; Pearson 1916 for the least
+        Source: Dalén 1987, Statistics and Probability Letters 5, for the largest; Pearson 1916 for
+                the least
         """
         least = np.full_like(np.asarray(number, np.float64), 1.0)
         most = np.maximum((number**2 - 3 * number + 3) / np.maximum(number - 1.0, 1.0), least)

@@ -1,4 +1,6 @@
-"""Counts and sums: the noisy total itself; missing values, the difference of two; and measured margins of both."""
+"""Counts and sums: the noisy total itself; missing values, the difference of
+two; and measured margins of both.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,22 @@ from dpframe.plan import ReleasedColumn, Total
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, real
 from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.fieller import farthest, reaches
-from dpframe.release.estimators.influence import Influence, NoisyColumn, Sampled, adaptive_moments, reach_of
+from dpframe.release.estimators.influence import (
+    Influence,
+    NoisyColumn,
+    Sampled,
+    adaptive_moments,
+    reach_of,
+)
 from dpframe.release.estimators.sampling import sampled_total, total_population
 from dpframe.release.pricing import Noise, NoisePlan
-from dpframe.theory.formulas.error import Source, estimators, laplace_total_error, sum_error, whole_total_error
+from dpframe.theory.formulas.error import (
+    Source,
+    estimators,
+    laplace_total_error,
+    sum_error,
+    whole_total_error,
+)
 
 Margin = Literal["cell", "row", "column", "total"]
 
@@ -32,7 +46,9 @@ class SumEstimator(Estimator):
         total = output.total
         return _whole(total, noisy) if output.whole else real(total, noisy)
 
-    def interval(self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None) -> Interval:
+    def interval(
+        self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None
+    ) -> Interval:
         """By the tails of the noise, exactly."""
         error = _direct_error(output, alpha) * output.ticks
         return numbers - error, numbers + error
@@ -58,7 +74,9 @@ class SumEstimator(Estimator):
         """The error before and after a release: it does not depend on the data."""
         return float(np.max(_direct_error(output, alpha))) * output.ticks
 
-    def clipping_error(self, values: BinnedValues, low: Integers, high: Integers, noise: Floats) -> Floats | None:
+    def clipping_error(
+        self, values: BinnedValues, low: Integers, high: Integers, noise: Floats
+    ) -> Floats | None:
         most = np.maximum(np.abs(values.edges[low]), np.abs(values.highs[high]))
         return np.hypot(values.lost(low, high), noise * most)
 
@@ -69,7 +87,9 @@ class SumEstimator(Estimator):
 
 
 class MissingEstimator(Estimator):
-    """The noisy number of rows less the noisy number of values, rounded to a whole number; signed, as counts are."""
+    """The noisy number of rows less the noisy number of values, rounded to a whole
+    number; signed, as counts are.
+    """
 
     adds_up = True
 
@@ -77,7 +97,9 @@ class MissingEstimator(Estimator):
         (_, rows), (_, values) = output.totals
         return np.clip(np.rint(real(rows, noisy) - real(values, noisy)), *_WHOLE).astype(np.int64)
 
-    def interval(self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None) -> Interval:
+    def interval(
+        self, output: NoisyColumn, alpha: float, numbers: Floats, rows: Floats | None
+    ) -> Interval:
         """By the law of the difference of both noises."""
         error = _difference_error(output, alpha)
         return numbers - error, numbers + error
@@ -94,7 +116,9 @@ class MissingEstimator(Estimator):
 class CountEstimator(SumEstimator):
     """The noisy total, rounded to a whole number."""
 
-    def clipping_error(self, values: BinnedValues, low: Integers, high: Integers, noise: Floats) -> Floats | None:
+    def clipping_error(
+        self, values: BinnedValues, low: Integers, high: Integers, noise: Floats
+    ) -> Floats | None:
         return None
 
     def reach(self, output: ReleasedColumn) -> float:
@@ -113,7 +137,9 @@ def _whole(total: Total, noisy: Noisy) -> Any:
 
 
 def _direct_error(output: NoisyColumn, alpha: float) -> float | Floats:
-    """The error of a count or sum, or of each (column unit). A total with fraction bits is rounded after the noise."""
+    """The error of a count or sum, or of each (column unit).
+    A total with fraction bits is rounded after the noise.
+    """
     total = output.total
     if output.plan.reconciled:
         return error_of_part(output, "cell", alpha)
@@ -123,10 +149,12 @@ def _direct_error(output: NoisyColumn, alpha: float) -> float | Floats:
 
 
 def _difference_error(output: NoisyColumn, alpha: float) -> float:
-    """The smallest error of rows less values that both noises together exceed with probability at most alpha (rows).
+    """The smallest error of rows less values that both noises together exceed with
+    probability at most alpha (rows).
 
-    Bound:  the noises are independent, and symmetric about 0; see `fieller.reaches`. Fractions of rows are rounded
-            after the noise, which adds up to 1/2. Without fractions the error is a whole number
+    Bound:  the noises are independent, and symmetric about 0; see `fieller.reaches`. Fractions of
+            rows are rounded after the noise, which adds up to 1/2. Without fractions the error is a
+            whole number
     """
     (_, rows), (_, values) = output.totals
     noises = [output.noise(total) for total in (rows, values)]
@@ -139,14 +167,17 @@ def _difference_error(output: NoisyColumn, alpha: float) -> float:
 
 
 def error_of_sum(output: NoisyColumn, alpha: float, number: int) -> float:
-    """Error of the sum of several released counts or sums of one column, all with the same noise: of a margin.
+    """Error of the sum of several released counts or sums of one column, all
+    with the same noise: of a margin.
 
-    It is the error relative to the sum of the true totals. Fractions in true counts add less than rounding does.
+    It is the error relative to the sum of the true totals. Fractions in true counts add less than
+    rounding does.
 
-    Bound:  for whole numbers, the exact law of the sum: see `whole_total_error`. For other numbers, the law of the real
-            noises, see `laplace_total_error`, and half a step of the grid for rounding each. A sum of normal noises is
-            normal; rounding each counts as a noise of variance 1/4 step², three times the variance of a uniform error
-            of that size; see `_of_whole` for whole numbers
+    Bound:  for whole numbers, the exact law of the sum: see `whole_total_error`. For other numbers,
+            the law of the real noises, see `laplace_total_error`, and half a step of the grid for
+            rounding each. A sum of normal noises is normal; rounding each counts as a noise of
+            variance 1/4 step², three times the variance of a uniform error of that size; see
+            `_of_whole` for whole numbers
     """
     total = output.total
     noise = output.noise(total)
@@ -172,13 +203,16 @@ def error_of_sum(output: NoisyColumn, alpha: float, number: int) -> float:
 
 
 def error_of_part(output: NoisyColumn, part: Margin, alpha: float) -> float | Floats:
-    """Error of a cell or margin of a reconciled table, exceeded with probability at most alpha (column unit).
+    """Error of a cell or margin of a reconciled table, exceeded with
+    probability at most alpha (column unit).
 
-    Bound:  a sum of independent noises with the coefficients of `estimators`, whose law is exact: see `sum_error`.
-            Rounding a noise to its grid counts as a normal noise of variance 1/4 step². Rounding to whole numbers that
-            add up counts as one of variance 1/3; see `_of_whole`. Discrete Laplace noise K of scale b is real noise L
-            that is rounded, too: |K| is |L| + d rounded down where e^(d/b) = 2 / (1 + e^(-1/b)), since P[|K| >= k] =
-            2e^(-k/b) / (1 + e^(-1/b)) = P[|L| >= k - d]. Steps that matter for whole numbers keep their own law
+    Bound:  a sum of independent noises with the coefficients of `estimators`, whose law is exact:
+            see `sum_error`. Rounding a noise to its grid counts as a normal noise of variance 1/4
+            step². Rounding to whole numbers that add up counts as one of variance 1/3; see
+            `_of_whole`. Discrete Laplace noise K of scale b is real noise L that is rounded, too:
+            |K| is |L| + d rounded down where e^(d/b) = 2 / (1 + e^(-1/b)), since P[|K| >= k] =
+            2e^(-k/b) / (1 + e^(-1/b)) = P[|L| >= k - d]. Steps that matter for whole numbers keep
+            their own law
     """
     if output.plan.fitted:
         return output.plan.fitted[part].error(alpha)
@@ -194,16 +228,20 @@ def error_of_part(output: NoisyColumn, part: Margin, alpha: float) -> float | Fl
         normal += number * sum((weight * deviation * unit) ** 2 for deviation in law.normals)
         coarse = law.discrete and output.whole and law.scale < _COARSE
         normal += 0.0 if coarse else number * (weight * max(law.step, law.discrete / 2) * unit) ** 2
-        scales += [(abs(weight * b) * unit, number, abs(weight) * unit * coarse) for b in law.laplaces]
+        scales += [
+            (abs(weight * b) * unit, number, abs(weight) * unit * coarse) for b in law.laplaces
+        ]
     error = sum_error(normal, scales, alpha)
     whole = output.whole and not output.total.fraction
     return _of_whole(error) if whole else error
 
 
 def _of_whole(error: float) -> float:
-    """The error of a whole number, from that of the real number X of which it is about the rounded one.
+    """The error of a whole number, from that of the real number X of
+    which it is about the rounded one.
 
-    Bound:  a whole number exceeds e from e + 1 on, where X is at least e + 1/2: e + 1/2 is at least the error of X
+    Bound:  a whole number exceeds e from e + 1 on, where X is at least e + 1/2: e + 1/2 is at least
+            the error of X
     """
     return float(math.ceil(error - 0.5))
 

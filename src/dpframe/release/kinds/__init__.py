@@ -1,6 +1,8 @@
-"""Kinds of answer: each is one object that knows how its question is validated, priced, read, drawn and laid out.
+"""Kinds of answer: each is one object that knows how its question is validated,
+priced, read, drawn and laid out.
 
-`answer_kind` finds the object of a question. A new kind of answer is a folder here and one line of the table below.
+`answer_kind` finds the object of a question. A new kind of answer is a folder here and one line of
+the table below.
 """
 
 from typing import Any

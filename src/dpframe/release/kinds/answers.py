@@ -1,4 +1,6 @@
-"""The base of the kinds of answer: all that a release must know of one kind of question; and that of one table."""
+"""The base of the kinds of answer: all that a release must know of one kind of
+question; and that of one table.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +20,21 @@ AskedFor = TypeVar("AskedFor", bound=Question)
 
 
 class AnswerKind(ABC, Generic[AskedFor]):
-    """One kind of answer: how its question is validated, priced, read and drawn, described, and laid out."""
+    """One kind of answer: how its question is validated, priced, read and
+    drawn, described, and laid out.
+    """
 
-    alone = ""  # the refusal where a question of this kind is part of a batch; empty where it may be
+    # the refusal where a question of this kind is part of a batch; empty where it may be
+    alone = ""
 
     def validate(self, question: AskedFor) -> None:
         """Run the whole query on a table without rows, so that it cannot fail after the charge."""
         engine.validate(question)
 
     def noise(self, question: AskedFor, price: Price) -> NoisePlan:
-        """The noise that a price buys for a question. Errors: DeltaRequired, UnsupportedOperation."""
+        """The noise that a price buys for a question.
+        Errors: DeltaRequired, UnsupportedOperation.
+        """
         return price.plan(question)
 
     def queries(self, question: AskedFor) -> list[Any]:
@@ -36,7 +43,9 @@ class AnswerKind(ABC, Generic[AskedFor]):
 
     @abstractmethod
     def answer(self, question: AskedFor, plan: NoisePlan, salt: int) -> Answer:
-        """Read the rows and draw the noise. Raw totals do not outlive this method. Input: salt: 64 random bits."""
+        """Read the rows and draw the noise. Raw totals do not outlive this method.
+        Input: salt: 64 random bits.
+        """
 
     def facts(self, question: AskedFor) -> Mapping[str, Any]:
         """Facts for the privacy statement, in addition to those of every release."""
@@ -51,13 +60,17 @@ class TableAnswer(AnswerKind[Question]):
     """One table with a row for each group, or one row."""
 
     def answer(self, question: Question, plan: NoisePlan, salt: int) -> Answer:
-        """The released table; then, where intervals need them, the influences of people, from a second reading."""
+        """The released table; then, where intervals need them, the influences of
+        people, from a second reading.
+        """
         raw = engine.totals(question, salt)
         table, parts = drawn_table(question, plan, raw)
         again = partial(engine.totals, question, salt, None)
         return Answer(table, parts | drawn_influences(question, plan, (table, parts), raw, again))
 
-    def released(self, question: Question, plan: NoisePlan, answer: Answer, record: Record) -> Release[Any]:
+    def released(
+        self, question: Question, plan: NoisePlan, answer: Answer, record: Record
+    ) -> Release[Any]:
         """A `Release`."""
         numbers = Numbers(
             answer.long,

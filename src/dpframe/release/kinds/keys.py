@@ -1,4 +1,6 @@
-"""The keys of groups, found in rounds from weights that each unit spreads over its keys that are still in play."""
+"""The keys of groups, found in rounds from weights that each unit spreads over
+its keys that are still in play.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ from dpframe.theory.formulas.sensitivity import Sensitivity
 
 @dataclass(frozen=True)
 class GaussianRounds(Gaussian):
-    """Gaussian noise on weights of keys in several rounds, each with a threshold on the sums of noisy weights so far.
+    """Gaussian noise on weights of keys in several rounds, each with a threshold on
+    the sums of noisy weights so far.
 
     The scale is the standard deviation in one round.
     """
@@ -64,21 +67,27 @@ class GaussianRounds(Gaussian):
 class KeysAnswer(TableAnswer):
     """The keys of groups, found in rounds."""
 
-    alone = "keys() without max_groups= takes several rounds; release it by itself, or say max_groups=3."
+    alone = (
+        "keys() without max_groups= takes several rounds; release it by itself, or say "
+        "max_groups=3."
+    )
 
     def noise(self, question: Question, price: Price) -> NoisePlan:
-        """Noise and thresholds of the rounds. The plan's threshold is the mean weight (units) that a key needs at last.
+        """Noise and thresholds of the rounds.
+        The plan's threshold is the mean weight (units) that a key needs at last.
 
-        Bound:  see `formulas.loss.key_selection.round_thresholds`. The rounds are adaptive Gaussian mechanisms. In
-                (ε, δ) their μ² add up to that of one Gaussian mechanism of (ε, δ/2), and the thresholds have the other
-                half of δ. In ρ their ρ add up, and the thresholds have all of δ
+        Bound:  see `formulas.loss.key_selection.round_thresholds`. The rounds are adaptive Gaussian
+                mechanisms. In (ε, δ) their μ² add up to that of one Gaussian mechanism of (ε, δ/2),
+                and the thresholds have the other half of δ. In ρ their ρ add up, and the thresholds
+                have all of δ
         Errors: DeltaRequired; UnsupportedOperation for Laplace noise, which has no rounds
         """
         check_shared(question, price.noise)
         if not price.noise.normal or price.converts:
             raise UnsupportedOperation(
-                "keys(): without max_groups=, keys are found with Gaussian noise. Give a price in (ε, δ) or ρ without "
-                f"noise='laplace', or a limit: group_by({', '.join(map(repr, question.by))}, max_groups=3).keys()."
+                "keys(): without max_groups=, keys are found with Gaussian noise. Give a price in "
+                "(ε, δ) or ρ without noise='laplace', or a limit: "
+                f"group_by({', '.join(map(repr, question.by))}, max_groups=3).keys()."
             )
         delta, (allotment,) = delta_of_keys(question, price.delta), question.allotments
         bound, one = allotment.total.sensitivity, int(allotment.total.sensitivity.exact_linf)
@@ -91,19 +100,29 @@ class KeysAnswer(TableAnswer):
         thresholds = round_thresholds(delta, bound.l0, ROUNDS, scale, one)
         noise = Noise(allotment, GaussianRounds(scale, thresholds))
         rule = Rule.GAUSSIAN if price.terms is Terms.EPSILON else Rule.RHO
-        return NoisePlan((noise,), -(-thresholds[-1] // (ROUNDS * one)), allotment, price.loss(delta=True), rule=rule)
+        return NoisePlan(
+            (noise,),
+            -(-thresholds[-1] // (ROUNDS * one)),
+            allotment,
+            price.loss(delta=True),
+            rule=rule,
+        )
 
     def answer(self, question: Question, plan: NoisePlan, salt: int) -> Answer:
         """The released keys."""
-        return Answer(keys_in_rounds(plan, lambda in_play: engine.totals(question, salt, in_play)), {})
+        return Answer(
+            keys_in_rounds(plan, lambda in_play: engine.totals(question, salt, in_play)), {}
+        )
 
 
 def keys_in_rounds(plan: NoisePlan, read: Callable[[pl.DataFrame | None], Totals]) -> pl.DataFrame:
     """The released keys, in the order of the first reading.
 
-    Input:  the noise and thresholds; read(in_play): the exact weights of the keys in play, where None stands for all
-    Bound:  see `formulas.loss.key_selection.round_thresholds`. Which keys are in play is a function of noisy sums.
-            The noise of each round is fresh, for every key in play. A key that no unit has is never a candidate
+    Input:  the noise and thresholds; read(in_play): the exact weights of the keys in play, where
+            None stands for all
+    Bound:  see `formulas.loss.key_selection.round_thresholds`. Which keys are in play is a function
+            of noisy sums. The noise of each round is fresh, for every key in play. A key that no
+            unit has is never a candidate
     """
     (noise,) = plan.noises
     mechanism = noise.mechanism

@@ -39,7 +39,13 @@ from dpframe.release.pricing.price import (
     read_price,
     read_prices,
 )
-from dpframe.release.pricing.shared_noise import Elliptic, KNorm, check_shared, may_share, shared_part
+from dpframe.release.pricing.shared_noise import (
+    Elliptic,
+    KNorm,
+    check_shared,
+    may_share,
+    shared_part,
+)
 
 __all__ = [
     "UNNAMED",

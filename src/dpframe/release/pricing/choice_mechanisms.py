@@ -28,17 +28,22 @@ from dpframe.theory.formulas.sensitivity import Sensitivity
 class Chooses(Mechanism):
     """A mechanism that chooses one of several candidates, at a scale in rows.
 
-    `exponential` says that it has the law of the exponential mechanism, and not that of permute-and-flip.
+    `exponential` says that it has the law of the exponential mechanism, and not that of
+    permute-and-flip.
     """
 
     exponential: ClassVar[bool] = False
 
     @abstractmethod
     def choose(self, scores: Array, rate: Fraction, *copies: Integers) -> Integers:
-        """The place of one candidate in each row of scores, of shape (groups, candidates); see `permute_and_flip`."""
+        """The place of one candidate in each row of scores, of shape (groups,
+        candidates); see `permute_and_flip`.
+        """
 
     def rows_fewer(self, candidates: int, alpha: float, unit: float = 1.0) -> float:
-        """Rows that the chosen candidate lacks beside the best one, exceeded with probability at most alpha."""
+        """Rows that the chosen candidate lacks beside the best one, exceeded
+        with probability at most alpha.
+        """
         return fewer_rows(self.scale * unit, candidates, alpha, exponential=self.exponential)
 
     def error_among(self, gaps: Floats, distances: Floats, alpha: float, many: Floats) -> float:
@@ -46,13 +51,17 @@ class Chooses(Mechanism):
         return choice_error(gaps, distances, alpha, exponential=self.exponential, many=many)
 
     def margin(self, number: int, alpha: float) -> float:
-        """Error of a choice among `number` candidates, in scales; see `quantile_interval.margin`."""
+        """Error of a choice among `number` candidates, in scales;
+        see `quantile_interval.margin`.
+        """
         return margin(number, alpha, exponential=self.exponential)
 
 
 @dataclass(frozen=True)
 class PermuteAndFlip(Chooses):
-    """Permute-and-flip: the least error among pure mechanisms of its ε (McKenna, Sheldon 2020, arXiv:2010.12603)."""
+    """Permute-and-flip: the least error among pure mechanisms of its ε (McKenna,
+    Sheldon 2020, arXiv:2010.12603).
+    """
 
     label = law = "permute_and_flip"
 
@@ -85,5 +94,7 @@ class TruncatedGeometric(Mechanism):
         return as_likely_as_not(self.scale, start), start
 
     def keep(self, units: Array, start: Fraction) -> Booleans:
-        """Keys that are released, from their numbers of units; a key of one unit with probability `start`."""
+        """Keys that are released, from their numbers of units;
+        a key of one unit with probability `start`.
+        """
         return truncated_geometric_keep(units, 1 / Fraction(self.scale), start)

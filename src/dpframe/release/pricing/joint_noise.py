@@ -1,4 +1,5 @@
-"""One noise of a pure ε for several totals of each group, which one unit moves in step: K-norm noise over columns.
+"""One noise of a pure ε for several totals of each group, which one unit moves in
+step: K-norm noise over columns.
 
 See `theory.formulas.loss.joint_scale` for the privacy, and `dpframe.noise.correlated` for the laws.
 """
@@ -30,9 +31,10 @@ from dpframe.theory.formulas.sensitivity import Sensitivity
 class JointNoise(AddsNoise):
     """The noise of one of several totals that share it.
 
-    In each group, integers z are drawn at the scale `steps`, one for each of the totals, whose number is `cells`; this
-    total gets its own divided by `factor`. The noise is known by the `first` name of the first total, on which all of
-    its ε is `paid`. Of the random length, which has a Gamma law, each cell is a random part.
+    In each group, integers z are drawn at the scale `steps`, one for each of the totals, whose
+    number is `cells`; this total gets its own divided by `factor`. The noise is known by the
+    `first` name of the first total, on which all of its ε is `paid`. Of the random length, which
+    has a Gamma law, each cell is a random part.
     """
 
     steps: float = 1.0
@@ -41,7 +43,8 @@ class JointNoise(AddsNoise):
     first: str = ""
     paid: Fraction = Fraction(0)
 
-    beyond: ClassVar[int]  # b: the order of the length is that much larger than the number of cells, d
+    # b: the order of the length is that much larger than the number of cells, d
+    beyond: ClassVar[int]
     spread: ClassVar[int]  # c: see `relative`
     together = True
     rounding = 0.501  # to whole numbers, and in the step of the noise before it is divided
@@ -49,7 +52,9 @@ class JointNoise(AddsNoise):
     @property
     def laplaces(self) -> tuple[float, ...]:
         """It is no sum of independent noises: intervals ask for its `quantile`."""
-        raise UnsupportedOperation(f"{self.label}: numbers share this noise, so it is not added up.")
+        raise UnsupportedOperation(
+            f"{self.label}: numbers share this noise, so it is not added up."
+        )
 
     @property
     def order(self) -> int:
@@ -72,14 +77,18 @@ class JointNoise(AddsNoise):
 
     @classmethod
     def relative(cls, cells: int) -> float:
-        """The standard deviation of one cell of the law on the reals, at scale 1: √((d + b)(d + b + 1) / c)."""
+        """The standard deviation of one cell of the law on the reals, at
+        scale 1: √((d + b)(d + b + 1) / c).
+        """
         return math.sqrt((cells + cls.beyond) * (cells + cls.beyond + 1) / cls.spread)
 
     def quantile(self, alpha: float) -> float:
-        """The size that a weighted sum of cells exceeds with probability at most about alpha, in its deviations.
+        """The size that a weighted sum of cells exceeds with probability at most
+        about alpha, in its deviations.
 
-        Bound:  the length has a Gamma law. Given it, the sum has a law between that of one cell and a normal one of its
-                variance. The larger of both quantiles is that of the normal one for small alpha, and else of one cell
+        Bound:  the length has a Gamma law. Given it, the sum has a law between that of one cell and
+                a normal one of its variance. The larger of both quantiles is that of the normal one
+                for small alpha, and else of one cell
         """
         return _quantile(type(self), self.cells, self.order, alpha)
 
@@ -116,7 +125,8 @@ class WindowNoise(JointNoise):
 
     @staticmethod
     def drawn(scale: float, cells: int, size: int) -> WideIntegers:
-        return window_noises(scale, cells, size)  # looked up here, since a replay puts its own in this module
+        # looked up here, since a replay puts its own in this module
+        return window_noises(scale, cells, size)
 
 
 @dataclass(frozen=True)
@@ -129,41 +139,65 @@ class Cube(JointNoise):
 
     @staticmethod
     def drawn(scale: float, cells: int, size: int) -> WideIntegers:
-        return cube_noises(scale, cells, size)  # looked up here, since a replay puts its own in this module
+        # looked up here, since a replay puts its own in this module
+        return cube_noises(scale, cells, size)
 
 
 @lru_cache(maxsize=256)
 def _quantile(law: type[JointNoise], cells: int, order: int, alpha: float) -> float:
-    return max(_cell_quantile(law, cells, alpha) / law.relative(cells), mixed_normal_error(order, alpha))
+    return max(
+        _cell_quantile(law, cells, alpha) / law.relative(cells), mixed_normal_error(order, alpha)
+    )
 
 
 @lru_cache(maxsize=256)
 def _cell_quantile(law: type[JointNoise], cells: int, alpha: float) -> float:
-    """The size that one cell exceeds with probability at most alpha, on the reals and at scale 1."""
+    """The size that one cell exceeds with probability at most
+    alpha, on the reals and at scale 1.
+    """
     return halved(lambda x: 2 * law.cell_tail(cells, x) <= alpha, 0.0, 100.0 * (cells + 3))[1]
 
 
-def joint_noises(members: Sequence[Allotment], epsilon: Fraction, *, one_signed: bool) -> list[Noise]:
+def joint_noises(
+    members: Sequence[Allotment], epsilon: Fraction, *, one_signed: bool
+) -> list[Noise]:
     """One noise of ε on several totals that one unit moves in step, for each of them.
 
-    Windows are for totals that one unit moves up alone. Those that it moves down alone get a factor below 0.
+    Windows are for totals that one unit moves up alone. Those that it moves down alone get a factor
+    below 0.
     """
     steps_of = [member.in_step for member in members if member.in_step is not None]
     (length,) = {step.rows * (step.vectors if one_signed else 1) for step in steps_of}
     scale, factors = joint_scale(length, [step.size for step in steps_of], epsilon)
-    paid = length * max(factor * step.size for factor, step in zip(factors, steps_of, strict=True)) / Fraction(scale)
+    paid = (
+        length
+        * max(factor * step.size for factor, step in zip(factors, steps_of, strict=True))
+        / Fraction(scale)
+    )
     law, noises = WindowNoise if one_signed else Cube, list[Noise]()
     for member, step, factor in zip(members, steps_of, factors, strict=True):
-        signed, losses = -factor if one_signed and step.sign < 0 else factor, Fraction(0) if noises else paid
-        own = law(float_up(Fraction(scale) / factor), scale, signed, len(members), members[0].names[0], losses)
+        signed, losses = (
+            -factor if one_signed and step.sign < 0 else factor,
+            Fraction(0) if noises else paid,
+        )
+        own = law(
+            float_up(Fraction(scale) / factor),
+            scale,
+            signed,
+            len(members),
+            members[0].names[0],
+            losses,
+        )
         noises.append(Noise(member, own))
     return noises
 
 
 def simulated(noises: Sequence[Noise], draw: np.random.Generator, times: int) -> list[Floats]:
-    """Draws like the noise of each total (column unit), from an ordinary generator: it protects nobody.
+    """Draws like the noise of each total (column unit), from an ordinary
+    generator: it protects nobody.
 
-    The totals follow one statistic. Those with one noise share the radii of its cubes, others have independent noises.
+    The totals follow one statistic. Those with one noise share the radii of its cubes, others have
+    independent noises.
     """
     joint = [noise.mechanism for noise in noises if isinstance(noise.mechanism, JointNoise)]
     radii = draw.gamma(joint[0].order, size=times) if joint else np.zeros(times)

@@ -1,7 +1,7 @@
 """The mechanisms: each adds random noise to a total, or chooses at random, at a scale.
 
-A mechanism is a value. It computes its own error and its cost in ρ, and draws itself. Its name is only a label for
-tables. Scales, deviations and errors are in units of the total's integer.
+A mechanism is a value. It computes its own error and its cost in ρ, and draws itself. Its name is
+only a label for tables. Scales, deviations and errors are in units of the total's integer.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def gaussian_event(multiplier: float) -> Event:
 class Mechanism(ABC):
     """A mechanism with its scale.
 
-    `label` is its name in tables, and `law` that of its random numbers in a certificate. `exact` says that it is no
-    noise at all, `paired` that a sum and a count are measured together, `joined` that a number follows from these, and
-    `together` that several totals have one noise.
+    `label` is its name in tables, and `law` that of its random numbers in a certificate. `exact`
+    says that it is no noise at all, `paired` that a sum and a count are measured together, `joined`
+    that a number follows from these, and `together` that several totals have one noise.
     """
 
     scale: float
@@ -66,7 +66,9 @@ class Mechanism(ABC):
 
     @property
     def deviation(self) -> float:
-        """Standard deviation of the real noise, before rounding; for a choice, that of Laplace noise of its scale."""
+        """Standard deviation of the real noise, before rounding;
+        for a choice, that of Laplace noise of its scale.
+        """
         return math.sqrt(2) * self.scale
 
     @property
@@ -75,18 +77,23 @@ class Mechanism(ABC):
         return {"scale": Fraction(self.scale)}
 
     def epsilon(self, bound: Sensitivity) -> Fraction | None:
-        """The pure ε of one number with this sensitivity, exact; None where there is none, or it is not known here."""
+        """The pure ε of one number with this sensitivity, exact;
+        None where there is none, or it is not known here.
+        """
         return None
 
     @property
     def apart(self) -> float:
-        """Variance of the difference of two groups' noises, over that of independent ones; 1 where they are."""
+        """Variance of the difference of two groups' noises, over that of
+        independent ones; 1 where they are.
+        """
         return 1.0
 
     def error(self, alpha: float, per: int = 1) -> float:
         """An error that the noise exceeds with probability at most alpha; NaN for a choice.
 
-        Input:  per: units to a row, of a count with fraction bits that is rounded to rows after the noise
+        Input:  per: units to a row, of a count with fraction bits that is rounded to rows after the
+                noise
         Output: in units of the total's integer; with `per` in rows
         """
         return math.nan
@@ -96,14 +103,16 @@ class Mechanism(ABC):
         return float(bound.l1)
 
     def rule(self, delta: Fraction, spread: Spread) -> tuple[int, Fraction | None]:
-        """The threshold T for keys found in the data that costs at most delta, and the `start` of the optimal rule.
+        """The threshold T for keys found in the data that costs at most delta, and
+        the `start` of the optimal rule.
 
         Input:  spread: numbers of one unit in groups where it is alone
         """
         raise UnsupportedOperation(f"{self.label}: it finds no keys.")
 
     def rho(self, bound: Sensitivity) -> Fraction:
-        """The cost in ρ on a total with this sensitivity: at most ε·tanh(ε/2), that of any mechanism of its ε.
+        """The cost in ρ on a total with this sensitivity:
+        at most ε·tanh(ε/2), that of any mechanism of its ε.
 
         Source: `theory.formulas.loss.loss.pure_to_zcdp`
         Errors: UnsupportedOperation if it is unknown
@@ -116,12 +125,16 @@ class Mechanism(ABC):
         return Fraction(pure_to_zcdp(epsilon)) if epsilon else Fraction(0)
 
     def mu_squared(self, bound: Sensitivity) -> Fraction | None:
-        """μ² of Gaussian privacy on a total: as much as any mechanism of its ε; None if that is unknown."""
+        """μ² of Gaussian privacy on a total: as much as any mechanism of
+        its ε; None if that is unknown.
+        """
         epsilon = self.epsilon(bound)
         return pure_to_gdp(epsilon) if epsilon else epsilon
 
     def event(self, bound: Sensitivity) -> Event:
-        """The mechanism in the words of Google's dp-accounting; an unsupported event if it has no name there."""
+        """The mechanism in the words of Google's dp-accounting;
+        an unsupported event if it has no name there.
+        """
         return UNNAMED
 
 
@@ -129,11 +142,12 @@ class Mechanism(ABC):
 class AddsNoise(Mechanism):
     """A mechanism that adds noise to a number.
 
-    `spread` is the standard deviation of its real noise at scale 1. `rounding` is how far rounding to whole numbers
-    moves that noise at most; it is 0 for a law on the integers.
+    `spread` is the standard deviation of its real noise at scale 1. `rounding` is how far rounding
+    to whole numbers moves that noise at most; it is 0 for a law on the integers.
 
-    Intervals of statistics of several noisy totals ask for its `normals` and `laplaces`, never for its class.
-    `discrete` says that it is discrete Laplace noise, of which sums have a law that is computed exactly.
+    Intervals of statistics of several noisy totals ask for its `normals` and `laplaces`, never for
+    its class. `discrete` says that it is discrete Laplace noise, of which sums have a law that is
+    computed exactly.
     """
 
     family: ClassVar[Family]  # of its tail
@@ -144,7 +158,9 @@ class AddsNoise(Mechanism):
     @property
     @abstractmethod
     def laplaces(self) -> tuple[float, ...]:
-        """Scales of independent Laplace noises that, added to `normals`, have at least the tails of the real noise."""
+        """Scales of independent Laplace noises that, added to `normals`, have at
+        least the tails of the real noise.
+        """
 
     @property
     def normals(self) -> tuple[float, ...]:
@@ -153,7 +169,9 @@ class AddsNoise(Mechanism):
 
     @property
     def normal(self) -> bool:
-        """Whether it is normal noise, so that weighted sums of it are normal too, and its costs add up by squares."""
+        """Whether it is normal noise, so that weighted sums of it are normal too,
+        and its costs add up by squares.
+        """
         return bool(self.normals)
 
     @property
@@ -176,19 +194,27 @@ class AddsNoise(Mechanism):
 
     @property
     def variance(self) -> float:
-        """Variance of the noise that is drawn, at most: that of the real noise, and a quarter for its rounding."""
+        """Variance of the noise that is drawn, at most:
+        that of the real noise, and a quarter for its rounding.
+        """
         return self.deviation**2 + self.step**2
 
     def rule(self, delta: Fraction, spread: Spread) -> tuple[int, Fraction | None]:
         return partition_threshold(delta, spread, self.family, self.scale), None
 
-    def simulated(self, draw: np.random.Generator, shape: tuple[int, ...], deviation: float) -> Floats:
-        """Real noise with a standard deviation, from an ordinary generator. It simulates, and protects nobody."""
+    def simulated(
+        self, draw: np.random.Generator, shape: tuple[int, ...], deviation: float
+    ) -> Floats:
+        """Real noise with a standard deviation, from an ordinary generator.
+        It simulates, and protects nobody.
+        """
         if self.normal:
             return np.asarray(deviation * draw.normal(size=shape))
         return np.asarray(deviation / np.sqrt(2) * draw.laplace(size=shape))
 
-    def simulated_whole(self, draw: np.random.Generator, shape: tuple[int, ...], deviation: float) -> Floats:
+    def simulated_whole(
+        self, draw: np.random.Generator, shape: tuple[int, ...], deviation: float
+    ) -> Floats:
         """Simulated noise in rows, rounded to whole rows as released counts are."""
         return np.asarray(np.rint(self.simulated(draw, shape, deviation)))
 
@@ -215,7 +241,9 @@ class NoNoise(AddsNoise):
 
     @property
     def parameters(self) -> Parameters:
-        """Those of noise of scale 1: a certificate has no scale of 0, and nothing follows from it."""
+        """Those of noise of scale 1: a certificate has no scale of
+        0, and nothing follows from it.
+        """
         return {"scale": Fraction(1)}
 
     def error(self, alpha: float, per: int = 1) -> float:
@@ -224,7 +252,9 @@ class NoNoise(AddsNoise):
     def draw(self, size: int) -> WideIntegers:
         return np.zeros(size, np.int64)
 
-    def simulated_whole(self, draw: np.random.Generator, shape: tuple[int, ...], deviation: float) -> Floats:
+    def simulated_whole(
+        self, draw: np.random.Generator, shape: tuple[int, ...], deviation: float
+    ) -> Floats:
         return np.zeros(shape)
 
     def tail(self, reach: float) -> float:
@@ -295,12 +325,17 @@ class DiscreteLaplace(LaplaceNoise):
     def draw(self, size: int) -> WideIntegers:
         return discrete_laplace(self.scale, size)
 
-    def simulated_whole(self, draw: np.random.Generator, shape: tuple[int, ...], deviation: float) -> Floats:
+    def simulated_whole(
+        self, draw: np.random.Generator, shape: tuple[int, ...], deviation: float
+    ) -> Floats:
         chance = -np.expm1(-1 / self.scale)
         return (draw.geometric(chance, shape) - draw.geometric(chance, shape)).astype(np.float64)
 
     def event(self, bound: Sensitivity) -> Event:
-        fields = {"noise_parameter": float(1 / Fraction(self.scale)), "sensitivity": int(bound.exact_l1)}
+        fields = {
+            "noise_parameter": float(1 / Fraction(self.scale)),
+            "sensitivity": int(bound.exact_l1),
+        }
         return {"class_name": "DiscreteLaplaceDpEvent", "fields": fields}
 
 
@@ -308,13 +343,15 @@ class DiscreteLaplace(LaplaceNoise):
 class PairedLaplace(LaplaceNoise):
     """The noise of a sum or of the count beside it, which are measured as a pair.
 
-    On each of them it is the sum of two independent Laplace noises of this scale; both share the two noises. `weight`
-    is the weight of the count, and 1 for the sum. See `theory.formulas.sensitivity.pairs`.
+    On each of them it is the sum of two independent Laplace noises of this scale; both share the
+    two noises. `weight` is the weight of the count, and 1 for the sum. See
+    `theory.formulas.sensitivity.pairs`.
     """
 
     weight: int = 1
     of_count: bool = False
-    joint: Fraction = Fraction(0)  # l1 of the sum, the count and the number of rows, if they are measured together
+    # l1 of the sum, the count and the number of rows, if they are measured together
+    joint: Fraction = Fraction(0)
 
     label = "paired_laplace"
     law = "laplace"
@@ -323,7 +360,9 @@ class PairedLaplace(LaplaceNoise):
 
     def epsilon(self, bound: Sensitivity) -> Fraction:
         """That of all that is measured together, for the sum; see `event`."""
-        return Fraction(0) if self.of_count else (self.joint or bound.exact_l1) / Fraction(self.scale)
+        return (
+            Fraction(0) if self.of_count else (self.joint or bound.exact_l1) / Fraction(self.scale)
+        )
 
     @property
     def laplaces(self) -> tuple[float, ...]:
@@ -341,7 +380,9 @@ class PairedLaplace(LaplaceNoise):
         return rounded_laplace(2 * self.scale, size)
 
     def event(self, bound: Sensitivity) -> Event:
-        """One event, on the sum, is for both: twice l1 over twice the scale. The count has no event of its own."""
+        """One event, on the sum, is for both: twice l1 over twice the scale.
+        The count has no event of its own.
+        """
         if self.of_count:
             return NO_EVENT
         noise = float(Fraction(self.scale) / (self.joint or bound.exact_l1))
@@ -352,8 +393,9 @@ class PairedLaplace(LaplaceNoise):
 class JointLaplace(LaplaceNoise):
     """The noise of a number that follows from a pair and other numbers measured with it.
 
-    It is the sum of independent Laplace noises of these `ratios` of the scale. `slack` is the largest move of that sum
-    by rounding. The events of what it follows from are on the sum of the pair.
+    It is the sum of independent Laplace noises of these `ratios` of the scale. `slack` is the
+    largest move of that sum by rounding. The events of what it follows from are on the sum of the
+    pair.
     """
 
     ratios: tuple[float, ...] = (1.0,)
@@ -416,7 +458,9 @@ class Gaussian(AddsNoise):
         return bound.l2_squared / (2 * Fraction(self.scale) ** 2)
 
     def mu_squared(self, bound: Sensitivity) -> Fraction:
-        """2ρ: it is exactly a Gaussian mechanism, since the noise is real and is rounded after it was added."""
+        """2ρ: it is exactly a Gaussian mechanism, since the noise is real and
+        is rounded after it was added.
+        """
         return 2 * self.rho(bound)
 
     def event(self, bound: Sensitivity) -> Event:

@@ -1,7 +1,8 @@
-"""The noise of a release: the mechanism of each total, and the rule for keys that are found in the data.
+"""The noise of a release: the mechanism of each total, and the rule for
+keys that are found in the data.
 
-All of this depends on the question and the price alone, never on rows. So one `NoisePlan` serves `accuracy` before a
-release, the release itself, and its report.
+All of this depends on the question and the price alone, never on rows. So one `NoisePlan` serves
+`accuracy` before a release, the release itself, and its report.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from dpframe.theory.formulas.rank_trees import RankTree, rank_tree
 
 
 class Rule(StrEnum):
-    """The rule by which the losses of a plan's mechanisms add up to its cost; see the page about certificates."""
+    """The rule by which the losses of a plan's mechanisms add up to its cost;
+    see the page about certificates.
+    """
 
     EPSILON = "epsilon"
     GAUSSIAN = "gaussian"
@@ -58,7 +61,9 @@ class NoiseKind(Enum):
 
     @property
     def joins(self) -> bool:
-        """Whether several totals may be one mechanism of Laplace noise, and losses be added up as distributions."""
+        """Whether several totals may be one mechanism of Laplace noise, and
+        losses be added up as distributions.
+        """
         return self is not NoiseKind.K_NORM
 
     @property
@@ -69,7 +74,8 @@ class NoiseKind(Enum):
 
 @dataclass(frozen=True)
 class Noise:
-    """The mechanism of one total, which adds noise to it or chooses by it. The scale is in units of its integer.
+    """The mechanism of one total, which adds noise to it or chooses by it.
+    The scale is in units of its integer.
 
     `of_choice` is the μ² of a choice, from the price that bought it.
     """
@@ -95,13 +101,17 @@ class Noise:
 
     @property
     def tree(self) -> RankTree | None:
-        """The tree whose blocks are measured; None for one number. The scale is a level's at the whole price."""
+        """The tree whose blocks are measured; None for one number.
+        The scale is a level's at the whole price.
+        """
         total = self.total
         return rank_tree(total.width or 1, normal=self.added.normal) if total.is_tree else None
 
     @property
     def adds(self) -> bool:
-        """Whether noise is added to a number; else a choice is made. No noise counts as noise of 0."""
+        """Whether noise is added to a number; else a choice is made.
+        No noise counts as noise of 0.
+        """
         return isinstance(self.mechanism, AddsNoise)
 
     @property
@@ -138,15 +148,22 @@ class Noise:
         For a tree it is the expected error of a rank (rows).
         """
         tree = self.tree
-        return self.mechanism.deviation * float(self.total.unit) * (1.0 if tree is None else tree.error)
+        return (
+            self.mechanism.deviation
+            * float(self.total.unit)
+            * (1.0 if tree is None else tree.error)
+        )
 
     def deviation_of_sum(self, groups: int) -> float:
-        """Standard deviation (column unit) of the noise of all groups added up, of which these may share a part."""
+        """Standard deviation (column unit) of the noise of all groups added up,
+        of which these may share a part.
+        """
         apart = self.mechanism.apart
         return self.deviation * math.sqrt(groups * (apart + (1 - apart) * groups))
 
     def error(self, alpha: float) -> float:
-        """An error (column unit) that the noise exceeds with probability at most alpha; NaN for a choice.
+        """An error (column unit) that the noise exceeds with probability
+        at most alpha; NaN for a choice.
 
         The distance of a chosen rank from a value depends on the data.
         """
@@ -154,10 +171,11 @@ class Noise:
 
     @property
     def miss(self) -> float:
-        """A measure of the error of a choice (units of the integer), by which mechanisms that choose are compared.
+        """A measure of the error of a choice (units of the integer), by which
+        mechanisms that choose are compared.
 
-        At equal scales permute-and-flip has the smaller error. For most frequent values the difference is computed;
-        among the many candidates of a quantile it is negligible.
+        At equal scales permute-and-flip has the smaller error. For most frequent values the
+        difference is computed; among the many candidates of a quantile it is negligible.
         """
         return self.choice.rows_fewer(len(self.total.values), 0.05) or self.scale
 
@@ -179,10 +197,11 @@ class Noise:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The noise of numbers that were fitted to others (column unit): of each number, or the same for all.
+    """The noise of numbers that were fitted to others (column unit):
+    of each number, or the same for all.
 
-    `deviation` is that of a weighted sum of real noises, which are all normal, or Laplace noises too; rounding has
-    `moved` it by at most so much.
+    `deviation` is that of a weighted sum of real noises, which are all normal, or Laplace noises
+    too; rounding has `moved` it by at most so much.
     """
 
     deviation: float | Floats
@@ -191,22 +210,27 @@ class Fitted:
 
     def error(self, alpha: float) -> float | Floats:
         """An error that is exceeded with probability at most alpha, for each number."""
-        return (normal_error if self.normal else log_concave_error)(1.0, alpha) * self.deviation + self.moved
+        return (normal_error if self.normal else log_concave_error)(
+            1.0, alpha
+        ) * self.deviation + self.moved
 
 
 @dataclass(frozen=True)
 class NoisePlan:
-    """The noise of every total of a question, the rule for keys found in the data, and the price of it all.
+    """The noise of every total of a question, the rule for keys found in the
+    data, and the price of it all.
 
-    A key found in the data is released if its noisy number of units is at least `threshold`. If `start` is not None,
-    the optimal rule decides on the number of units itself: it keeps a key of one unit with probability `start`, and a
-    key of `threshold` units with probability of about one half.
+    A key found in the data is released if its noisy number of units is at least `threshold`. If
+    `start` is not None, the optimal rule decides on the number of units itself: it keeps a key of
+    one unit with probability `start`, and a key of `threshold` units with probability of about one
+    half.
 
-    `mu_squared` is the μ² of all noises and choices together in Gaussian privacy, where that is known: they are
-    independent, or chosen one after another, so their μ² add up. `rule` says how losses add up to the cost.
+    `mu_squared` is the μ² of all noises and choices together in Gaussian privacy, where that is
+    known: they are independent, or chosen one after another, so their μ² add up. `rule` says how
+    losses add up to the cost.
 
-    With `least` above 0, a key whose number is `least` or smaller is never released: see `pricing.keys.least_number`.
-    Both numbers are in units of the integer that decides.
+    With `least` above 0, a key whose number is `least` or smaller is never released: see
+    `pricing.keys.least_number`. Both numbers are in units of the integer that decides.
     """
 
     noises: tuple[Noise, ...]
@@ -219,26 +243,36 @@ class NoisePlan:
     mu_squared: Fraction | None = None
     rule: Rule = Rule.EPSILON
 
-    # For the "cell", "row", "column" and "total" of a marginal, or the "cell" of a level, where tables were fitted.
+    # For the "cell", "row", "column" and "total" of a marginal, or the "cell" of a level, where
+    # tables were fitted.
     fitted: Mapping[str, Fitted] = field(default_factory=dict)
 
     @property
     def reconciled(self) -> bool:
-        """Whether margins have noise of their own. Cells and margins are then fitted to each other."""
+        """Whether margins have noise of their own.
+        Cells and margins are then fitted to each other.
+        """
         return bool(self.fitted) or any(noise.total.merged for noise in self.noises)
 
     @property
     def fitted_tables(self) -> str:
-        """The kind of tables that were fitted to each other: marginals have margins, levels have none."""
+        """The kind of tables that were fitted to each other:
+        marginals have margins, levels have none.
+        """
         return "marginals" if "row" in self.fitted else "levels"
 
     @property
     def collected(self) -> NoisePlan | None:
-        """The noise of the row of suppressed groups, as a plan for that row; None if there is no such row."""
+        """The noise of the row of suppressed groups, as a plan for that
+        row; None if there is no such row.
+        """
         alone = [noise for noise in self.noises if noise.total.collects]
         if not alone:
             return None
-        noises = [replace(n, allotment=replace(n.allotment, total=replace(n.total, collects=False))) for n in alone]
+        noises = [
+            replace(n, allotment=replace(n.allotment, total=replace(n.total, collects=False)))
+            for n in alone
+        ]
         return replace(self, noises=tuple(noises))
 
     def of(self, total: Total) -> Noise:
@@ -250,10 +284,14 @@ class NoisePlan:
         return {noise.total.key: noise for noise in reversed(self.noises)}
 
     def apart(self, output: ReleasedColumn) -> float:
-        """Variance of the difference of two groups' noises in a released column, over that of independent ones."""
+        """Variance of the difference of two groups' noises in a released column,
+        over that of independent ones.
+        """
         return 1.0 if self.fitted or not output.single else self.of(output.total).mechanism.apart
 
     @property
     def events(self) -> list[Event]:
-        """One event of dp-accounting for each total; a pair has one, on its sum; else an unsupported event."""
+        """One event of dp-accounting for each total; a pair has one, on its
+        sum; else an unsupported event.
+        """
         return [noise.event for noise in self.noises]

@@ -1,4 +1,6 @@
-"""Noise of which the cells of a table share a part, for totals to which each unit adds numbers of one sign."""
+"""Noise of which the cells of a table share a part, for totals to which each
+unit adds numbers of one sign.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +12,34 @@ from dpframe.arrays import WideIntegers
 from dpframe.errors import UnsupportedOperation
 from dpframe.noise import GRID, MOST_CELLS, float_up, root_up, shared_gaussian, window_noise
 from dpframe.plan import Allotment, Question
-from dpframe.release.pricing.mechanisms import AddsNoise, Event, Gaussian, Parameters, gaussian_event
+from dpframe.release.pricing.mechanisms import (
+    AddsNoise,
+    Event,
+    Gaussian,
+    Parameters,
+    gaussian_event,
+)
 from dpframe.release.pricing.noise import Noise, NoiseKind
 from dpframe.theory.formulas.loss import window_error, window_scale, window_tail_real
-from dpframe.theory.formulas.sensitivity import Sensitivity, SharedNoise, best_shared_noise, shared_noise_square
+from dpframe.theory.formulas.sensitivity import (
+    Sensitivity,
+    SharedNoise,
+    best_shared_noise,
+    shared_noise_square,
+)
 
-_GAIN = Fraction(95, 100)  # of the deviation of independent noise: shared noise that is chosen has at most this part
-_WIDER = Fraction(GRID, GRID - 2)  # how much wider a normal law is that covers noise rounded twice to the grid
+# of the deviation of independent noise: shared noise that is chosen has at most this part
+_GAIN = Fraction(95, 100)
+# how much wider a normal law is that covers noise rounded twice to the grid
+_WIDER = Fraction(GRID, GRID - 2)
 
 
 @dataclass(frozen=True)
 class Elliptic(Gaussian):
     """Normal noise of which all cells share a part (elliptic noise).
 
-    `own` is the deviation of each cell's own noise and `common` that of the noise that all of the `cells` share. The
-    scale is the deviation of a normal law that covers the noise of one cell. See
+    `own` is the deviation of each cell's own noise and `common` that of the noise that all of the
+    `cells` share. The scale is the deviation of a normal law that covers the noise of one cell. See
     `theory.formulas.sensitivity.one_signed` for the privacy.
     """
 
@@ -41,11 +56,13 @@ class Elliptic(Gaussian):
 
     @classmethod
     def of(cls, own: float, ratio: Fraction, cells: int) -> Elliptic:
-        """The mechanism with own noise of this deviation, and at least `ratio` times its variance in common.
+        """The mechanism with own noise of this deviation, and at least
+        `ratio` times its variance in common.
 
-        Bound:  own and common noise are rounded to 1/65536, which moves their sum by at most that. For whole e, the
-                rounded sum is above e only if the real noise is at least e + 1/2 - 1/65536, which is at least (e + 1/2)
-                · (1 - 2/65536). A normal law that is wider by this factor has at least the same tails
+        Bound:  own and common noise are rounded to 1/65536, which moves their sum by at most that.
+                For whole e, the rounded sum is above e only if the real noise is at least e + 1/2 -
+                1/65536, which is at least (e + 1/2) · (1 - 2/65536). A normal law that is wider by
+                this factor has at least the same tails
         """
         common = root_up(ratio * Fraction(own) ** 2)
         scale = root_up(Fraction(own) ** 2 + Fraction(common) ** 2)
@@ -53,12 +70,14 @@ class Elliptic(Gaussian):
 
     @property
     def apart(self) -> float:
-        """The part of the variance that is each group's own: the shared part cancels in a difference.
+        """The part of the variance that is each group's own:
+        the shared part cancels in a difference.
 
-        Bound:  two groups differ by D = X - X', their own noises, after (X + C) and (X' + C) are rounded to whole
-                numbers. The place of C between these is about uniform, so the difference is as D with uniform noise
-                between -1/2 and 1/2, rounded: its variance is 2·own² + 1/12. Uniform noise has lighter tails than the
-                normal noise that stands for it here
+        Bound:  two groups differ by D = X - X', their own noises, after (X + C) and (X' + C) are
+                rounded to whole numbers. The place of C between these is about uniform, so the
+                difference is as D with uniform noise between -1/2 and 1/2, rounded: its variance is
+                2·own² + 1/12. Uniform noise has lighter tails than the normal noise that stands for
+                it here
         """
         return min(1.0, (self.own**2 + 1 / 24) / self.scale**2)
 
@@ -82,7 +101,8 @@ class Elliptic(Gaussian):
 
 @dataclass(frozen=True)
 class KNorm(AddsNoise):
-    """Noise from one random window for all cells (K-norm noise): pure ε with the scale `vectors` · linf / ε.
+    """Noise from one random window for all cells (K-norm noise):
+    pure ε with the scale `vectors` · linf / ε.
 
     See `theory.formulas.loss.window` for the privacy, and `dpframe.noise.correlated` for the law.
     """
@@ -96,7 +116,9 @@ class KNorm(AddsNoise):
     @property
     def laplaces(self) -> tuple[float, ...]:
         """It is bought for totals that are released as they are: its groups are not independent."""
-        raise UnsupportedOperation("noise='k-norm': groups share their noise, so it is not added up.")
+        raise UnsupportedOperation(
+            "noise='k-norm': groups share their noise, so it is not added up."
+        )
 
     @property
     def deviation(self) -> float:
@@ -105,11 +127,15 @@ class KNorm(AddsNoise):
 
     @property
     def apart(self) -> float:
-        """1/2: a cell is R - V_g, with R and V_g independent and uniform on the same number of integers."""
+        """1/2: a cell is R - V_g, with R and V_g independent and uniform
+        on the same number of integers.
+        """
         return 0.5
 
     def error(self, alpha: float, per: int = 1) -> float:
-        """By the exact law of one cell. The difference of two cells, V_h - V_g, has that law too."""
+        """By the exact law of one cell.
+        The difference of two cells, V_h - V_g, has that law too.
+        """
         return float(window_error(self.cells, self.scale, alpha, per=per))
 
     def draw(self, size: int) -> WideIntegers:
@@ -140,11 +166,15 @@ def may_share_window(allotment: Allotment) -> bool:
 
 def may_share(question: Question, noise: NoiseKind) -> bool:
     """Whether groups may have noise of a pure ε that they share, under some limits."""
-    return noise in (NoiseKind.AUTO, NoiseKind.K_NORM) and any(map(may_share_window, question.allotments))
+    return noise in (NoiseKind.AUTO, NoiseKind.K_NORM) and any(
+        map(may_share_window, question.allotments)
+    )
 
 
 def smaller_of(alone: Noise, epsilon: Fraction) -> Noise:
-    """Laplace noise of ε that is given, or K-norm noise of ε if that has at most 0.95 of its deviation."""
+    """Laplace noise of ε that is given, or K-norm noise of ε if that has
+    at most 0.95 of its deviation.
+    """
     if not may_share_window(alone.allotment):
         return alone
     shared = k_norm_of(alone.allotment, epsilon)
@@ -154,8 +184,8 @@ def smaller_of(alone: Noise, epsilon: Fraction) -> Noise:
 def shared_normal(allotment: Allotment, noise: NoiseKind) -> SharedNoise | None:
     """Best division of the normal noise of a total; None where cells have independent noise.
 
-    Shared noise that was not typed must have at most 0.95 of the deviation of independent noise, since sums over
-    groups have more noise with it.
+    Shared noise that was not typed must have at most 0.95 of the deviation of independent noise,
+    since sums over groups have more noise with it.
     """
     vector, bound = allotment.one_signed, allotment.total.sensitivity
     typed = noise is NoiseKind.ELLIPTIC
@@ -166,11 +196,14 @@ def shared_normal(allotment: Allotment, noise: NoiseKind) -> SharedNoise | None:
     return shared if shared.ratio and shared.variance <= most * bound.l2_squared else None
 
 
-def shared_part(allotment: Allotment, bound: Sensitivity, *, normal: bool, noise: NoiseKind) -> float:
-    """The deviation of a cell's noise where cells may share noise, over that of independent noise of the same price.
+def shared_part(
+    allotment: Allotment, bound: Sensitivity, *, normal: bool, noise: NoiseKind
+) -> float:
+    """The deviation of a cell's noise where cells may share noise, over that of
+    independent noise of the same price.
 
-    Input:  a total; its sensitivity, under some limits; normal: whether the noise is normal, or of a pure ε; noise: the
-            kind that was typed
+    Input:  a total; its sensitivity, under some limits; normal: whether the noise is normal, or of
+            a pure ε; noise: the kind that was typed
     Output: 1 where cells have independent noise
     """
     here = replace(allotment, total=replace(allotment.total, sensitivity=bound))
@@ -190,17 +223,29 @@ def elliptic_of(allotment: Allotment, own: float, shared: SharedNoise) -> Noise:
 
 
 def check_shared(question: Question, noise: NoiseKind) -> None:
-    """Refuse noise that cells share, if it was typed and a total cannot have it. Errors: UnsupportedOperation."""
-    totals = [allotment.one_signed for allotment in question.allotments if allotment.total.sensitivity.l0]
-    if noise is NoiseKind.ELLIPTIC and any(vector is not None and vector.vectors > 1 for vector in totals):
+    """Refuse noise that cells share, if it was typed and a total cannot have it.
+    Errors: UnsupportedOperation.
+    """
+    totals = [
+        allotment.one_signed for allotment in question.allotments if allotment.total.sensitivity.l0
+    ]
+    if noise is NoiseKind.ELLIPTIC and any(
+        vector is not None and vector.vectors > 1 for vector in totals
+    ):
         raise UnsupportedOperation(
-            "noise='elliptic': where one unit replaces another, shared noise hides no more than noise='gaussian' does."
+            "noise='elliptic': where one unit replaces another, shared noise hides no more than "
+            "noise='gaussian' does."
         )
-    if noise is NoiseKind.K_NORM and any(vector is not None and vector.cells > MOST_CELLS for vector in totals):
-        raise UnsupportedOperation(f"noise='k-norm': it is for at most {MOST_CELLS:,} listed groups. Leave noise= out.")
+    if noise is NoiseKind.K_NORM and any(
+        vector is not None and vector.cells > MOST_CELLS for vector in totals
+    ):
+        raise UnsupportedOperation(
+            f"noise='k-norm': it is for at most {MOST_CELLS:,} listed groups. Leave noise= out."
+        )
     if noise.shared and not all(totals):
         raise UnsupportedOperation(
-            f"noise={noise.value!r}: groups share a part of this noise. It is for counts, and for sums with bounds of "
-            "one sign, of two or more listed groups with typed bounds: group_by('day', keys=[...], max_groups=24). "
-            "Leave noise= out, or ask for other columns in a release of their own."
+            f"noise={noise.value!r}: groups share a part of this noise. It is for counts, and for "
+            "sums with bounds of one sign, of two or more listed groups with typed bounds: "
+            "group_by('day', keys=[...], max_groups=24). Leave noise= out, or ask for other "
+            "columns in a release of their own."
         )

@@ -1,4 +1,6 @@
-"""Totals of a price in ε that are measured together, where none of them then has more noise: which, and their parts."""
+"""Totals of a price in ε that are measured together, where none of them then has more
+noise: which, and their parts.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,13 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from dpframe.plan import Allotment, TotalKind
-from dpframe.release.pricing.bought_noise import ALONE, PricedTotal, Together, joint_laplaces_of, laplaces_of
+from dpframe.release.pricing.bought_noise import (
+    ALONE,
+    PricedTotal,
+    Together,
+    joint_laplaces_of,
+    laplaces_of,
+)
 from dpframe.release.pricing.joint_noise import joint_noises
 from dpframe.release.pricing.noise import Noise
 
@@ -22,14 +30,15 @@ def measured_together(
 ) -> tuple[list[PricedTotal], list[PricedTotal], Together]:
     """Parts of ε where several totals share one part, if none of them has more noise then.
 
-    Input:  the parts of ε of totals with noise and of choices; ε; `one_of` as in `laplaces_of`; sets: whether totals of
-            a group may have one noise, see `joint_noises`
+    Input:  the parts of ε of totals with noise and of choices; ε; `one_of` as in `laplaces_of`;
+            sets: whether totals of a group may have one noise, see `joint_noises`
     Output: new parts with the same sum for each question, and `together` as for `laplaces_of`
-    Bound:  first a sum, its count and numbers beside them share a part (`_joint_laplaces_of`), then totals that one
-            unit moves in step. They need the part at which each has the noise that its own part buys, which is less
-            than their parts together. What is left over goes to what then has the least for its share (`filled`), so
-            nothing has more noise than without this. Second moments of people, which only intervals need, become larger
-            by the factor that there is for all. All of it follows from the question and the price alone
+    Bound:  first a sum, its count and numbers beside them share a part (`_joint_laplaces_of`), then
+            totals that one unit moves in step. They need the part at which each has the noise that
+            its own part buys, which is less than their parts together. What is left over goes to
+            what then has the least for its share (`filled`), so nothing has more noise than without
+            this. Second moments of people, which only intervals need, become larger by the factor
+            that there is for all. All of it follows from the question and the price alone
     """
     shares = _Shares([p for p in numbers if p.epsilon], list(selections), epsilon, one_of)
     shares.join_pairs()
@@ -43,8 +52,8 @@ def measured_together(
 class _Shares:
     """The parts of ε of totals, by their ids, while totals are joined that are measured together.
 
-    `parts` add up to the same sum for each question. `asked` are the parts at the beginning. `leads` has the totals
-    whose parts are on another one, by the id of that one.
+    `parts` add up to the same sum for each question. `asked` are the parts at the beginning.
+    `leads` has the totals whose parts are on another one, by the id of that one.
     """
 
     bought: list[PricedTotal]
@@ -58,7 +67,9 @@ class _Shares:
     def __post_init__(self) -> None:
         self.parts = {id(p.allotment): p.epsilon for p in (*self.bought, *self.choices)}
         self.asked = dict(self.parts)
-        self.of_people = {id(p.allotment) for p in self.bought if p.allotment.total.kind is TotalKind.MOMENT}
+        self.of_people = {
+            id(p.allotment) for p in self.bought if p.allotment.total.kind is TotalKind.MOMENT
+        }
 
     def priced(self, totals: Sequence[PricedTotal]) -> list[PricedTotal]:
         """The totals with their new parts."""
@@ -70,21 +81,33 @@ class _Shares:
         Of other totals no noise is worked out: each of many columns asks here.
         """
         of = self._measured_with(frozenset(id(noise.allotment) for noise in noises))
-        parts = [(p.allotment, self.parts[id(p.allotment)]) for p in self.bought if id(p.allotment) in of]
-        alone = laplaces_of([(a, self.epsilon * part) for a, part in parts if part], self.one_of, self.together)
+        parts = [
+            (p.allotment, self.parts[id(p.allotment)]) for p in self.bought if id(p.allotment) in of
+        ]
+        alone = laplaces_of(
+            [(a, self.epsilon * part) for a, part in parts if part], self.one_of, self.together
+        )
         deviations = {id(noise.allotment): noise.mechanism.deviation for noise in alone}
         return Fraction(max(n.mechanism.deviation / deviations[id(n.allotment)] for n in noises))
 
     def _measured_with(self, totals: frozenset[int]) -> frozenset[int]:
-        """Totals, and all whose noise or part of the price decides theirs now: pairs, and sets that are joined."""
-        groups = [frozenset((id(p.allotment), id(p.allotment.beside))) for p in self.bought if p.allotment.beside]
+        """Totals, and all whose noise or part of the price decides theirs now:
+        pairs, and sets that are joined.
+        """
+        groups = [
+            frozenset((id(p.allotment), id(p.allotment.beside)))
+            for p in self.bought
+            if p.allotment.beside
+        ]
         groups += [members | {lead} for lead, members in self.together.pairs.items()]
         groups += [frozenset(map(id, members)) for members, _ in self.together.sets]
         more = totals.union(*(group for group in groups if group & totals))
         return more if more == totals else self._measured_with(more)
 
     def _fill(self, needed: Mapping[int, Fraction]) -> None:
-        """Divide what is left over. Input: the parts that totals which lead others need, if these are smaller now."""
+        """Divide what is left over.
+        Input: the parts that totals which lead others need, if these are smaller now.
+        """
         least, wanted = dict(self.parts), dict(self.asked)
         for lead, members in self.leads.items():
             whole = sum((self.parts[one] for one in (lead, *members)), Fraction(0))
@@ -96,7 +119,10 @@ class _Shares:
             factor = whole / sum((least[one] for one in of), Fraction(0))
             spread = {one: factor * least[one] for one in of if one in self.of_people}
             rest = whole - sum(spread.values(), Fraction(0))
-            spread |= filled({one: (least[one], wanted[one]) for one in of if least[one] and one not in spread}, rest)
+            spread |= filled(
+                {one: (least[one], wanted[one]) for one in of if least[one] and one not in spread},
+                rest,
+            )
             self.parts |= {one: spread.get(one, Fraction(0)) for one in of}
 
     def join_pairs(self) -> None:
@@ -105,7 +131,9 @@ class _Shares:
         for allotment in (p.allotment for p in self.bought if p.allotment.beside is not None):
             lead, count = id(allotment), id(allotment.beside)
             self.leads[lead] = frozenset([count])
-            more = [id(member) for member in (allotment.rows, allotment.sum) if id(member) in self.parts]
+            more = [
+                id(member) for member in (allotment.rows, allotment.sum) if id(member) in self.parts
+            ]
             for members in dict.fromkeys((frozenset(more), *(frozenset([one]) for one in more))):
                 whole = sum((self.parts[one] for one in (lead, count, *members)), Fraction(0))
                 ratio = self._ratio(joint_laplaces_of(allotment, self.epsilon * whole, members))
@@ -118,7 +146,9 @@ class _Shares:
             self.together = Together(together)
 
     def join_sets(self, *, one_signed: bool) -> None:
-        """Join totals that one unit moves in step: by windows if it adds numbers of one sign, else by cubes."""
+        """Join totals that one unit moves in step: by windows if it adds
+        numbers of one sign, else by cubes.
+        """
         needed = dict[int, Fraction]()
         for members in self._sets(one_signed):
             ids = frozenset(map(id, members))
@@ -129,8 +159,12 @@ class _Shares:
                 needed[lead] = whole * ratio
                 self.leads = {one: beside for one, beside in self.leads.items() if one not in ids}
                 self.leads[lead] = ids - {lead}
-                pairs = {one: beside for one, beside in self.together.pairs.items() if one not in ids}
-                others = [one for one in self.together.sets if not ids.intersection(map(id, one[0]))]
+                pairs = {
+                    one: beside for one, beside in self.together.pairs.items() if one not in ids
+                }
+                others = [
+                    one for one in self.together.sets if not ids.intersection(map(id, one[0]))
+                ]
                 self.together = Together(pairs, (*others, (members, one_signed)))
         if needed:
             self._fill(needed)
@@ -142,7 +176,9 @@ class _Shares:
         """
         steps = {id(p.allotment): p.allotment.in_step for p in self.bought}
         groups = [frozenset((lead, *members)) for lead, members in self.leads.items()]
-        apart = {one for group in groups for one in group if one_signed or None in map(steps.get, group)}
+        apart = {
+            one for group in groups for one in group if one_signed or None in map(steps.get, group)
+        }
         sets: dict[object, list[Allotment]] = {}
         for p in self.bought:
             step = p.allotment.in_step
@@ -154,7 +190,8 @@ class _Shares:
 def filled(parts: Mapping[int, tuple[Fraction, Fraction]], whole: Fraction) -> dict[int, Fraction]:
     """Parts of a whole in proportion to what is wanted, but each at least what is needed.
 
-    Input:  for each the least that it needs, which together are at most the whole, and the weight that is wanted
+    Input:  for each the least that it needs, which together are at most the whole, and the weight
+            that is wanted
     Output: the parts, which add up to the whole, exactly
 
     >>> filled({1: (Fraction(1, 2), Fraction(1)), 2: (Fraction(1, 4), Fraction(1))}, Fraction(1))
@@ -162,9 +199,14 @@ def filled(parts: Mapping[int, tuple[Fraction, Fraction]], whole: Fraction) -> d
     """
     rising = dict(parts)
     while True:
-        left = whole - sum((least for one, (least, _) in parts.items() if one not in rising), Fraction(0))
+        left = whole - sum(
+            (least for one, (least, _) in parts.items() if one not in rising), Fraction(0)
+        )
         level = left / sum((wanted for _, wanted in rising.values()), Fraction(0))
         above = [one for one, (least, wanted) in rising.items() if least > level * wanted]
         if not above:
-            return {one: level * wanted if one in rising else least for one, (least, wanted) in parts.items()}
+            return {
+                one: level * wanted if one in rising else least
+                for one, (least, wanted) in parts.items()
+            }
         rising = {one: part for one, part in rising.items() if one not in above}

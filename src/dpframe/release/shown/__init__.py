@@ -1,4 +1,6 @@
-"""Everything that people read: released tables, crosstabs, files, charts, and the privacy statement."""
+"""Everything that people read: released tables, crosstabs, files,
+charts, and the privacy statement.
+"""
 
 from dpframe.release.shown.charts import (
     MISSING,

@@ -1,4 +1,6 @@
-"""Layouts of released tables: a long table as a crosstab or as a description, and in the user's kind of table."""
+"""Layouts of released tables: a long table as a crosstab or as a description,
+and in the user's kind of table.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +23,18 @@ ALL = "All"  # the name of a margin, as in pandas
 Key = tuple[Any, ...]
 
 
-CellColumns = tuple[NDArray[np.object_], Floats, Floats]  # value, lower and upper end of each row of the long table
-Merged = Callable[[Array], tuple[int | float | None, float, float]]  # rows of it → value and ends of their margin
+# value, lower and upper end of each row of the long table
+CellColumns = tuple[NDArray[np.object_], Floats, Floats]
+# rows of it → value and ends of their margin
+Merged = Callable[[Array], tuple[int | float | None, float, float]]
 
 
 @dataclass(frozen=True)
 class ShareError:
     """Facts for the interval of a share beside those of cells and margins.
 
-    `half` is half a step of whole numbers, `moved` how far rounding moved each number, and `clipped` says that no share
-    is below 0 or above 1.
+    `half` is half a step of whole numbers, `moved` how far rounding moved each number, and
+    `clipped` says that no share is below 0 or above 1.
     """
 
     half: float
@@ -45,11 +49,13 @@ class ShareError:
 
 @dataclass(frozen=True)
 class Crosstab:
-    """A crosstab: keys down and across, margins last, and in each cell a number with the ends of its interval.
+    """A crosstab: keys down and across, margins last, and in each cell a number
+    with the ends of its interval.
 
-    Subtotals are rows between the cells and the margin of all rows; `order` says where they are read. `values` are
-    Python numbers, None if a number is suppressed or there is no cell. `lower` and `upper` are NaN if they are not
-    known. `sizes` counts the rows and the columns without margins. `whole`: whether all numbers are integers.
+    Subtotals are rows between the cells and the margin of all rows; `order` says where they are
+    read. `values` are Python numbers, None if a number is suppressed or there is no cell. `lower`
+    and `upper` are NaN if they are not known. `sizes` counts the rows and the columns without
+    margins. `whole`: whether all numbers are integers.
     """
 
     down: tuple[str, ...]
@@ -61,16 +67,24 @@ class Crosstab:
     upper: Floats
     sizes: tuple[int, int]
     whole: bool
-    marks: NDArray[np.object_] | None = None  # texts in place of suppressed numbers, where a number is None
+    # texts in place of suppressed numbers, where a number is None
+    marks: NDArray[np.object_] | None = None
 
     @cached_property
     def order(self) -> list[int]:
-        """The rows as they are read: a subtotal stands after the last of the rows that it adds up."""
+        """The rows as they are read: a subtotal stands after the
+        last of the rows that it adds up.
+        """
         height = self.sizes[0]
-        parts, bottom = range(height, len(self.rows) - 1), range(max(len(self.rows) - 1, height), len(self.rows))
+        parts, bottom = (
+            range(height, len(self.rows) - 1),
+            range(max(len(self.rows) - 1, height), len(self.rows)),
+        )
         last = {key[0]: row for row, key in enumerate(self.rows[:height])}
         after = {last[self.rows[part][0]]: part for part in parts}
-        return [at for row in range(height) for at in (row, *([after[row]] if row in after else []))] + list(bottom)
+        return [
+            at for row in range(height) for at in (row, *([after[row]] if row in after else []))
+        ] + list(bottom)
 
     def read(self) -> Crosstab:
         """The grid with its rows in the order in which they are read."""
@@ -94,24 +108,33 @@ class Crosstab:
         """The numbers with texts in place of suppressed ones."""
         if self.marks is None:
             return self.values
-        missing = np.array([value is None for value in self.values.flat], bool).reshape(self.values.shape)
+        missing = np.array([value is None for value in self.values.flat], bool).reshape(
+            self.values.shape
+        )
         return np.where(missing, self.marks, self.values)
 
     def rounded(self, places: int | None) -> Crosstab:
         """The grid with its numbers in a number of decimals; unchanged without one."""
         if places is None or self.whole:
             return self
-        cells = np.array([[None if x is None else round(x, places) for x in row] for row in self.values], np.object_)
+        cells = np.array(
+            [[None if x is None else round(x, places) for x in row] for row in self.values],
+            np.object_,
+        )
         return replace(self, values=cells.reshape(self.values.shape))
 
     def in_percent(self) -> Crosstab:
         """The grid with its numbers in per cent."""
-        cells = np.array([[None if x is None else 100 * x for x in row] for row in self.values], np.object_)
+        cells = np.array(
+            [[None if x is None else 100 * x for x in row] for row in self.values], np.object_
+        )
         return replace(self, values=cells, lower=100 * self.lower, upper=100 * self.upper)
 
     @cached_property
     def errors(self) -> Floats:
-        """The largest distance from each number to an end of its interval; NaN where it is not known."""
+        """The largest distance from each number to an end of its
+        interval; NaN where it is not known.
+        """
         return np.maximum(np.maximum(self.numbers - self.lower, self.upper - self.numbers), 0.0)
 
 
@@ -126,7 +149,8 @@ def grid_of(
     whole: bool,
     share: ShareError | None = None,
 ) -> Crosstab:
-    """The crosstab of a long table, with margins, or with shares of the margins where `share` says how they err.
+    """The crosstab of a long table, with margins, or with shares of the margins
+    where `share` says how they err.
 
     What is `hidden` of cells and margins is null, and so are shares of it.
     """
@@ -141,7 +165,11 @@ def grid_of(
     margins = bool(layout.margins or layout.normalize)
     parts = subtotals(rows) if layout.subtotals else {}
     shape = height + len(parts) + margins, width + margins
-    values, lower, upper = np.full(shape, None, np.object_), np.full(shape, np.nan), np.full(shape, np.nan)
+    values, lower, upper = (
+        np.full(shape, None, np.object_),
+        np.full(shape, np.nan),
+        np.full(shape, np.nan),
+    )
     values[*at], lower[*at], upper[*at] = cells
     if not margins:
         return Crosstab(down, across, rows, columns, values, lower, upper, sizes, whole)
@@ -168,7 +196,9 @@ def grid_of(
         values[hidden], lower[hidden], upper[hidden] = None, np.nan, np.nan
     names = [(first, *_margin([key[1:] for key in rows])) for first in parts]
     rows, columns = [*rows, *names, _margin(rows)], [*columns, _margin(columns)]
-    full = Crosstab(down, across, rows, columns, values, lower, upper, sizes, whole and share is None)
+    full = Crosstab(
+        down, across, rows, columns, values, lower, upper, sizes, whole and share is None
+    )
     return full if share is None else _shares(full, layout, counted, share)
 
 
@@ -181,36 +211,50 @@ def subtotals(rows: Sequence[Key]) -> dict[Any, list[int]]:
 
 
 def lines_of(table: pl.DataFrame, names: Sequence[str]) -> tuple[list[Key], list[Array]]:
-    """The distinct keys of some columns, in order, and for each the positions of its rows in the long table."""
+    """The distinct keys of some columns, in order, and for each the positions
+    of its rows in the long table.
+    """
     at = unlike("at", set(names))
     groups = table.select(names).with_row_index(at).group_by(names, maintain_order=True).agg(at)
     return groups.select(names).rows(), [rows.to_numpy() for rows in groups.get_column(at)]
 
 
 def _shares(grid: Crosstab, layout: Layout, counted: Floats, share: ShareError) -> Crosstab:
-    """Each number divided by its row margin, its column margin or the total, with the margins of `pd.crosstab`.
+    """Each number divided by its row margin, its column margin or the total,
+    with the margins of `pd.crosstab`.
 
-    Input:  grid: cells and margins, whose intervals are around the numbers as drawn; counted: how many cells each of
-            its numbers adds up
-    Output: shares with about 95% intervals where those of the grid are 95%; a share is null where the margin is not
-            above 0, and has the ends of every possible share where the noise does not tell the margin from 0
-    Bound:  let a cell a have an error of length e, and its margin b, the sum of k such cells, one of length f. Noise
-            is alike in all cells of a margin, so that their covariances with b are alike too, and a part of m cells
-            has m / k of the variance of b as its covariance with b. So a - r·b has the squared length e² - 2 r·m/k·f²
-            + r²·f², and the interval holds every r within it, as in Fieller's theorem. It is the same for r and 1 - r
-            in a margin of two cells. Rounding moves a - r·b by at most (1 + |r|) times `moved`, and (x + y)² <=
-            (1 + t)x² + (1 + 1/t)y² for t = moved / e
+    Input:  grid: cells and margins, whose intervals are around the numbers as drawn; counted: how
+            many cells each of its numbers adds up
+    Output: shares with about 95% intervals where those of the grid are 95%; a share is null where
+            the margin is not above 0, and has the ends of every possible share where the noise does
+            not tell the margin from 0
+    Bound:  let a cell a have an error of length e, and its margin b, the sum of k such cells, one
+            of length f. Noise is alike in all cells of a margin, so that their covariances with b
+            are alike too, and a part of m cells has m / k of the variance of b as its covariance
+            with b. So a - r·b has the squared length e² - 2 r·m/k·f² + r²·f², and the interval
+            holds every r within it, as in Fieller's theorem. It is the same for r and 1 - r in a
+            margin of two cells. Rounding moves a - r·b by at most (1 + |r|) times `moved`, and (x +
+            y)² <= (1 + t)x² + (1 + 1/t)y² for t = moved / e
     Source: Fieller 1954, "Some problems in interval estimation"
     """
-    of = {"index": np.s_[:, -1:], "columns": np.s_[-1:, :], "all": np.s_[-1:, -1:]}[layout.normalize]
-    middle, length = (grid.lower + grid.upper) / 2, (grid.upper - grid.lower) / 2 + share.half - share.moved
+    of = {"index": np.s_[:, -1:], "columns": np.s_[-1:, :], "all": np.s_[-1:, -1:]}[
+        layout.normalize
+    ]
+    middle, length = (
+        (grid.lower + grid.upper) / 2,
+        (grid.upper - grid.lower) / 2 + share.half - share.moved,
+    )
     own, part = length[of] ** 2, counted / np.maximum(counted[of], 1)
     factor = 1 + share.moved / np.where(length > 0, length, 1.0)
-    beside = 2 * share.moved * (share.moved + length)  # (1 + 1/t) moved² (1 + |r|)², of which the last is <= 2 + 2r²
+    # (1 + 1/t) moved² (1 + |r|)², of which the last is <= 2 + 2r²
+    beside = 2 * share.moved * (share.moved + length)
     squares = factor * length**2 + beside, factor * part * own, factor * own + beside
     low, high = quotient_ends(middle, np.broadcast_to(middle[of], middle.shape), squares)
     open_ended, (least, most) = np.isnan(low) & ~np.isnan(length), share.ends
-    low, high = np.where(open_ended, least, np.maximum(low, least)), np.where(open_ended, most, np.minimum(high, most))
+    low, high = (
+        np.where(open_ended, least, np.maximum(low, least)),
+        np.where(open_ended, most, np.minimum(high, most)),
+    )
     ratio = grid.numbers / np.where(grid.numbers[of] > 0, grid.numbers[of], np.nan)
     values = ratio.astype(np.object_)
     values[np.isnan(ratio)] = None
@@ -262,7 +306,9 @@ def _margin(keys: list[Key]) -> Key:
 
 
 def unlike(name: str, names: set[Any]) -> str:
-    """A name that is not among `names`: underscores are appended until it differs from all of them."""
+    """A name that is not among `names`: underscores are appended
+    until it differs from all of them.
+    """
     while name in names:
         name += "_"
     return name
@@ -272,14 +318,20 @@ def unlike(name: str, names: set[Any]) -> str:
 
 
 def _polars(table: pl.DataFrame, grid: Crosstab) -> pl.DataFrame:
-    """A Polars table with one column for each key across; keys down become text if there is a margin."""
+    """A Polars table with one column for each key across;
+    keys down become text if there is a margin.
+    """
     height, width = grid.sizes
     labels = _labels(grid.columns[:width], set(grid.down))
     if len(grid.columns) > width:
         labels.append(unlike(ALL, {*labels, *grid.down}))
     keys = table.select(grid.down).unique(maintain_order=True)
     if len(grid.rows) > height:
-        names = dict(zip(keys.rows(), keys.with_columns(map(as_text, keys.get_columns())).rows(), strict=True))
+        names = dict(
+            zip(
+                keys.rows(), keys.with_columns(map(as_text, keys.get_columns())).rows(), strict=True
+            )
+        )
         texts = [names.get(key, tuple(map(label, key))) for key in grid.rows]
         keys = pl.DataFrame(texts, dict.fromkeys(grid.down, pl.String), orient="row")
     dtype: pl.DataType = pl.Int64() if grid.whole else pl.Float64()
@@ -298,11 +350,15 @@ def as_text(keys: pl.Series) -> pl.Series:
     """Keys as texts, as `label_of` writes them too: "True", "2026-01-31 00:00:00", "3:00:00"."""
     if keys.dtype not in (pl.Boolean, pl.Datetime, pl.Duration):
         return keys.cast(pl.String)
-    return pl.Series(keys.name, [None if key is None else label(key) for key in keys], dtype=pl.String)
+    return pl.Series(
+        keys.name, [None if key is None else label(key) for key in keys], dtype=pl.String
+    )
 
 
 def with_every_key(table: pl.DataFrame, fillers: Mapping[str, str]) -> pl.DataFrame:
-    """A table with all of some keys, as texts; a filler stands in the columns that the table does not have."""
+    """A table with all of some keys, as texts; a filler stands in the
+    columns that the table does not have.
+    """
     keys = [
         (as_text(table[name]) if name in table.columns else pl.lit(filler)).alias(name)
         for name, filler in fillers.items()
@@ -311,7 +367,9 @@ def with_every_key(table: pl.DataFrame, fillers: Mapping[str, str]) -> pl.DataFr
 
 
 def _labels(keys: list[Key], names: set[str]) -> list[str]:
-    """Keys as distinct column names: ("a", 1) becomes "a, 1"; underscores distinguish equal names."""
+    """Keys as distinct column names: ("a", 1) becomes "a, 1";
+    underscores distinguish equal names.
+    """
     labels, names = [], set(names)
     for key in keys:
         labels.append(unlike(label_of(key), names))
@@ -328,14 +386,17 @@ def label_of(key: Key) -> str:
 
 STATISTIC = "statistic"  # the column that names the statistics, as in Polars
 _LOWER, _UPPER = "min", "max"
-BOUNDS_SHOWN = "min and max are the bounds that values were clipped to, and not the smallest and the largest value."
+BOUNDS_SHOWN = (
+    "min and max are the bounds that values were clipped to, and not the smallest and the largest "
+    "value."
+)
 
 
 def described_table(numbers: Numbers) -> pl.DataFrame:
     """The released numbers as a table: a column `statistic`, and one for each described column.
 
-    The bounds are public, or were chosen by `dp.Auto` and released: they follow from the question. A cell is null where
-    a column has no such statistic.
+    The bounds are public, or were chosen by `dp.Auto` and released: they follow from the question.
+    A cell is null where a column has no such statistic.
     """
     cells = _cells(numbers)
     rows = [list(column) for column in cells.values()]
@@ -359,23 +420,30 @@ def described_errors(numbers: Numbers, errors: pl.DataFrame) -> pl.DataFrame:
     """A table of errors with the statistic and the column that each line is about."""
     parts = {output.name: _parts(numbers, output) for output in numbers.outputs}
     names = errors["column"].to_list()
-    return errors.with_columns(pl.Series("column", [parts[name][0] for name in names], pl.String)).insert_column(
-        0, pl.Series(STATISTIC, [parts[name][1] for name in names], pl.String)
-    )
+    return errors.with_columns(
+        pl.Series("column", [parts[name][0] for name in names], pl.String)
+    ).insert_column(0, pl.Series(STATISTIC, [parts[name][1] for name in names], pl.String))
 
 
 def errors_across(numbers: Numbers, errors: pl.DataFrame) -> dict[str, list[float | None]]:
-    """The error of each cell, by column; None for the bounds, which are exact, and for cells that are null."""
+    """The error of each cell, by column; None for the bounds, which are
+    exact, and for cells that are null.
+    """
     table, named = described_table(numbers), described_errors(numbers, errors)
     by_cell = {
-        (column, label): error for column, label, error in named.select("column", STATISTIC, "error").iter_rows()
+        (column, label): error
+        for column, label, error in named.select("column", STATISTIC, "error").iter_rows()
     }
     labels = table.to_series(0).to_list()
-    return {name: [by_cell.get((name, label)) for label in labels] for name in numbers.layout.across}
+    return {
+        name: [by_cell.get((name, label)) for label in labels] for name in numbers.layout.across
+    }
 
 
 def _cells(numbers: Numbers) -> dict[str, dict[str, float | None]]:
-    """The numbers by column and statistic, in the order of pandas: the lower bound before quantiles, the upper last."""
+    """The numbers by column and statistic, in the order of pandas:
+    the lower bound before quantiles, the upper last.
+    """
     cells: dict[str, dict[str, float | None]] = {name: {} for name in numbers.layout.across}
     ends: dict[str, tuple[float, float]] = {}
     for output in numbers.outputs:
@@ -391,7 +459,9 @@ def _cells(numbers: Numbers) -> dict[str, dict[str, float | None]]:
 
 
 def _parts(numbers: Numbers, output: ReleasedColumn) -> tuple[str, str]:
-    """The column and the statistic that a released column is about: its name is both, with an underscore between."""
+    """The column and the statistic that a released column is about:
+    its name is both, with an underscore between.
+    """
     column, _, label = output.name.rpartition("_")
     assert column in numbers.layout.across
     return column, label

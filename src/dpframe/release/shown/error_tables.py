@@ -1,4 +1,6 @@
-"""Tables about the accuracy of a release: errors of numbers and margins, and the noise of each total."""
+"""Tables about the accuracy of a release: errors of numbers and
+margins, and the noise of each total.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,11 @@ from dpframe.release.shown.crosstab import Crosstab, Merged, ShareError, as_text
 
 
 def crosstab(numbers: Numbers, alpha: float | None = None) -> Crosstab | None:
-    """The crosstab of a release, with intervals at 1 - alpha if alpha is not None; None for a long table.
+    """The crosstab of a release, with intervals at 1 - alpha if alpha is
+    not None; None for a long table.
 
-    Shares whose 95% interval holds every share that there may be are missing, unless the numbers are filled.
+    Shares whose 95% interval holds every share that there may be are missing, unless the numbers
+    are filled.
     """
     if numbers.layout.is_long or numbers.layout.is_description:
         return None
@@ -59,15 +63,19 @@ def _codes(numbers: Numbers) -> Integers | None:
 def _grid(numbers: Numbers, alpha: float | None, *, public: bool = False) -> Crosstab:
     """The crosstab of a release without marks, with all shares that its margins allow.
 
-    If it is `public`, intervals are around the numbers after post-processing: for how exact they are, in a table that
-    must not show the numbers before.
+    If it is `public`, intervals are around the numbers after post-processing: for how exact they
+    are, in a table that must not show the numbers before.
     """
     (output,) = numbers.outputs
     long, by, layout, codes = numbers.long, numbers.by, numbers.layout, _codes(numbers)
-    values, share = np.array(numbers.shown.get_column(output.name).to_list(), np.object_), _share_error(numbers)
+    values, share = (
+        np.array(numbers.shown.get_column(output.name).to_list(), np.object_),
+        _share_error(numbers),
+    )
     if public:
         numbers = replace(numbers, before=None, lifted=False)
-    elif share is not None and not numbers.veiled:  # intervals of shares are cut at the ends of shares, and not before
+    # intervals of shares are cut at the ends of shares, and not before
+    elif share is not None and not numbers.veiled:
         numbers = replace(numbers, lifted=False)
     ends, hidden = _ends(numbers, output, alpha), None if codes is None else codes > 0
     merged, whole = _merged(numbers, output, alpha, *ends), long.schema[output.name].is_integer()
@@ -92,15 +100,23 @@ def _open_ended(numbers: Numbers) -> Booleans:
 
 
 def missing_shares(numbers: Numbers) -> tuple[int, int]:
-    """Number of shares of a crosstab that are missing because they say nothing, and number of all."""
+    """Number of shares of a crosstab that are missing because they
+    say nothing, and number of all.
+    """
     missing = _open_ended(numbers)
     return int(missing.sum()), missing.size
 
 
 def decimals_of(numbers: Numbers) -> int:
-    """The decimals of the numbers of a crosstab: two digits of the smallest margin of error, shown or not."""
+    """The decimals of the numbers of a crosstab: two digits of the smallest
+    margin of error, shown or not.
+    """
     grid = _grid(numbers, 0.05, public=numbers.veiled)
-    return 0 if grid.whole else decimals(np.min(grid.errors, where=grid.errors > _ROUNDING, initial=np.inf).item())
+    return (
+        0
+        if grid.whole
+        else decimals(np.min(grid.errors, where=grid.errors > _ROUNDING, initial=np.inf).item())
+    )
 
 
 def margins_at(grid: Crosstab) -> list[tuple[int, int]]:
@@ -111,7 +127,9 @@ def margins_at(grid: Crosstab) -> list[tuple[int, int]]:
 
 
 def margin_errors(numbers: Numbers, alpha: float) -> pl.DataFrame:
-    """One row per margin: the keys as text, with the names of `keys_beside`, column, value, lower, upper."""
+    """One row per margin: the keys as text, with the names of
+    `keys_beside`, column, value, lower, upper.
+    """
     grid = crosstab(numbers, alpha)
     assert grid is not None
     by, margins = keys_beside(numbers.by), margins_at(grid)
@@ -121,7 +139,10 @@ def margin_errors(numbers: Numbers, alpha: float) -> pl.DataFrame:
     numbers_and_ends = {"value": grid.numbers[at], "lower": grid.lower[at], "upper": grid.upper[at]}
     return pl.DataFrame(
         {
-            **{name: [None if key[n] is None else str(key[n]) for key in keys] for n, name in enumerate(by)},
+            **{
+                name: [None if key[n] is None else str(key[n]) for key in keys]
+                for n, name in enumerate(by)
+            },
             "column": [numbers.outputs[0].name] * len(keys),
             **{name: pl.Series(ends).fill_nan(None) for name, ends in numbers_and_ends.items()},
         },
@@ -135,8 +156,12 @@ def _ends(numbers: Numbers, output: ReleasedColumn, alpha: float | None) -> tupl
     return intervals(numbers, output, alpha)
 
 
-def _merged(numbers: Numbers, output: ReleasedColumn, alpha: float | None, lower: Floats, upper: Floats) -> Merged:
-    """The function from some groups to their margin: a count, a sum or a mean over all of them, with its interval."""
+def _merged(
+    numbers: Numbers, output: ReleasedColumn, alpha: float | None, lower: Floats, upper: Floats
+) -> Merged:
+    """The function from some groups to their margin:
+    a count, a sum or a mean over all of them, with its interval.
+    """
     values = numbers.long.get_column(output.name)
     before = numbers.drawn.get_column(output.name).to_numpy()  # the numbers without post-processing
     sizes: dict[tuple[int, bool], float] = {}
@@ -151,10 +176,14 @@ def _merged(numbers: Numbers, output: ReleasedColumn, alpha: float | None, lower
         value = sum(cells)
         if alpha is None or numbers.veiled:
             return value, math.nan, math.nan
-        kind = len(at), bool(at[1] == at[0] + 1)  # The cells of one row are adjacent in the long table.
+        # The cells of one row are adjacent in the long table.
+        kind = len(at), bool(at[1] == at[0] + 1)
         if kind not in sizes:
             sizes[kind] = _margin_error(numbers, output, alpha, *kind)
-        middle, size = float((values if numbers.moved else before)[at].sum()), sizes[kind] + numbers.moved
+        middle, size = (
+            float((values if numbers.moved else before)[at].sum()),
+            sizes[kind] + numbers.moved,
+        )
         low, high = known(numbers, output, np.array([middle - size, middle + size])).tolist()
         return value, low, high
 
@@ -164,7 +193,9 @@ def _merged(numbers: Numbers, output: ReleasedColumn, alpha: float | None, lower
 def _merged_mean(
     numbers: Numbers, output: ReleasedColumn, alpha: float | None, at: Array
 ) -> tuple[float | None, float, float]:
-    """The mean over several groups, from their noisy sums and counts, with its interval; None where it says nothing."""
+    """The mean over several groups, from their noisy sums and counts, with its
+    interval; None where it says nothing.
+    """
     deviation = numbers.noise.of(output.total).deviation * math.sqrt(len(at))
     total, number = (float(numbers.parts[name][at].sum()) for name, _ in output.totals)
     value = float(mean_of(output, np.float64(total), np.float64(number), deviation))
@@ -173,14 +204,21 @@ def _merged_mean(
         low, high = merged_mean_interval(numbers.noisy(output), alpha, total, number, len(at))
         return min(low, value), max(high, value)
 
-    missing = not numbers.filled and bool(estimator_of(output).holds_all(numbers.noisy(output), ends(0.05)))
+    missing = not numbers.filled and bool(
+        estimator_of(output).holds_all(numbers.noisy(output), ends(0.05))
+    )
     shown = None if missing else value
     return (shown, math.nan, math.nan) if alpha is None or numbers.veiled else (shown, *ends(alpha))
 
 
-def _margin_error(numbers: Numbers, output: ReleasedColumn, alpha: float, number: int, in_a_row: bool) -> float:
+def _margin_error(
+    numbers: Numbers, output: ReleasedColumn, alpha: float, number: int, in_a_row: bool
+) -> float:
     if not numbers.noise.reconciled:
-        error, factor = error_of_sum(numbers.noisy(output), alpha, number), numbers.factor_of(output)
+        error, factor = (
+            error_of_sum(numbers.noisy(output), alpha, number),
+            numbers.factor_of(output),
+        )
         return error if factor == 1 else error * factor + rounding_of(output) * number
     part: Literal["cell", "row", "column", "total"] = (
         "total" if number == numbers.long.height else "row" if in_a_row else "column"
@@ -188,14 +226,18 @@ def _margin_error(numbers: Numbers, output: ReleasedColumn, alpha: float, number
     return float(error_of_part(numbers.noisy(output), part, alpha))
 
 
-_KEPT: WeakKeyDictionary[Numbers, dict[tuple[float, float | None], pl.DataFrame]] = WeakKeyDictionary()
+_KEPT: WeakKeyDictionary[Numbers, dict[tuple[float, float | None], pl.DataFrame]] = (
+    WeakKeyDictionary()
+)
 
 
 def error_table(numbers: Numbers, alpha: float, rows: float | None = None) -> pl.DataFrame:
-    """One row per group and released column: the keys, column, value, error, lower, upper; see `Release.accuracy`.
+    """One row per group and released column: the keys, column, value, error, lower,
+    upper; see `Release.accuracy`.
 
-    The keys come first, with the names of `keys_beside`. A table is kept as long as its numbers, which never change:
-    the statement, the page and the chart of a release all read the table at 95%.
+    The keys come first, with the names of `keys_beside`. A table is kept as long as its numbers,
+    which never change: the statement, the page and the chart of a release all read the table at
+    95%.
     """
     tables = _KEPT.setdefault(numbers, {})
     if (alpha, rows) not in tables:
@@ -206,43 +248,65 @@ def error_table(numbers: Numbers, alpha: float, rows: float | None = None) -> pl
 def _error_table(numbers: Numbers, alpha: float, rows: float | None) -> pl.DataFrame:
     """The table of `error_table`, computed."""
     parts, by = [], keys_beside(numbers.by)
-    keys = numbers.long.select(pl.col(old).alias(new) for old, new in zip(numbers.by, by, strict=True))
+    keys = numbers.long.select(
+        pl.col(old).alias(new) for old, new in zip(numbers.by, by, strict=True)
+    )
     for output in numbers.outputs:
-        value, (lower, upper) = _floats(numbers.shown.get_column(output.name)), intervals(numbers, output, alpha, rows)
+        value, (lower, upper) = (
+            _floats(numbers.shown.get_column(output.name)),
+            intervals(numbers, output, alpha, rows),
+        )
         if numbers.layout.normalize:
             value, lower, upper = _shares(numbers, alpha)
-        ends = {name: np.where(numbers.hidden, np.nan, end) for name, end in (("lower", lower), ("upper", upper))}
-        named = pl.repeat(output.name, len(value), dtype=pl.String, eager=True)  # also where no group was found
+        ends = {
+            name: np.where(numbers.hidden, np.nan, end)
+            for name, end in (("lower", lower), ("upper", upper))
+        }
+        # also where no group was found
+        named = pl.repeat(output.name, len(value), dtype=pl.String, eager=True)
         block = pl.DataFrame({"column": named, "value": value, **ends})
         parts.append(pl.concat([keys, block], how="horizontal") if by else block)
     if not parts:  # The release has keys alone.
         parts = [keys.clear().with_columns(column=pl.lit(""), value=0.0, lower=0.0, upper=0.0)]
     long = pl.concat(parts).with_columns(pl.col("lower", "upper").fill_nan(None))
     if numbers.layout.margins:
-        long = pl.concat([long.with_columns(as_text(long[name]) for name in by), margin_errors(numbers, alpha)])
+        long = pl.concat(
+            [long.with_columns(as_text(long[name]) for name in by), margin_errors(numbers, alpha)]
+        )
     error = largest_error()
     for output in numbers.outputs:
         if not estimator_of(output).is_number:
             fewer = rows_fewer(numbers.noisy(output), alpha)
             error = pl.when(pl.col("column") == output.name).then(fewer).otherwise(error)
     labels = {output.name: numbers.covers_of(output) for output in numbers.outputs}
-    words = pl.col("column").replace_strict({name: covers.label(1 - alpha) for name, covers in labels.items()})
+    words = pl.col("column").replace_strict(
+        {name: covers.label(1 - alpha) for name, covers in labels.items()}
+    )
     label = [words.alias("covers")] if Covers.POPULATION in labels.values() else []
     return long.select(*by, "column", "value", error.alias("error"), "lower", "upper", *label)
 
 
 def _shares(numbers: Numbers, alpha: float) -> tuple[pl.Series, Floats, Floats]:
-    """The shares of the cells of a crosstab in the order of the long table, with the ends of their intervals."""
+    """The shares of the cells of a crosstab in the order of the long table,
+    with the ends of their intervals.
+    """
     grid = crosstab(numbers, alpha)
     assert grid is not None
     keys = [{key: place for place, key in enumerate(lines)} for lines in (grid.rows, grid.columns)]
     lines = [numbers.long.select(names).rows() for names in (grid.down, grid.across)]
-    at = tuple(np.array([places[key] for key in own], np.int64) for places, own in zip(keys, lines, strict=True))
+    at = tuple(
+        np.array([places[key] for key in own], np.int64)
+        for places, own in zip(keys, lines, strict=True)
+    )
     return pl.Series(grid.numbers[at]).fill_nan(None), grid.lower[at], grid.upper[at]
 
 
-def errors_together(tables: Sequence[Numbers], by: Sequence[str], alpha: float) -> list[pl.DataFrame]:
-    """The errors of the numbers of several tables without margins; keys are named as beside all of the columns `by`."""
+def errors_together(
+    tables: Sequence[Numbers], by: Sequence[str], alpha: float
+) -> list[pl.DataFrame]:
+    """The errors of the numbers of several tables without margins;
+    keys are named as beside all of the columns `by`.
+    """
     beside, errors = dict(zip(by, keys_beside(by), strict=True)), []
     for numbers in tables:
         names = zip(keys_beside(numbers.by), numbers.by, strict=True)
@@ -252,14 +316,20 @@ def errors_together(tables: Sequence[Numbers], by: Sequence[str], alpha: float) 
 
 
 def largest_error() -> pl.Expr:
-    """The largest distance from the value to an end of its interval; null for a suppressed value."""
+    """The largest distance from the value to an end of its
+    interval; null for a suppressed value.
+    """
     error = pl.max_horizontal(pl.col("value") - pl.col("lower"), pl.col("upper") - pl.col("value"))
     return pl.when(pl.col("value").is_not_null()).then(error).alias("error")
 
 
 def largest_errors(numbers: Numbers, alpha: float) -> list[tuple[str, float]]:
     """The largest error of each released column; columns without a known error are left out."""
-    errors = error_table(numbers, alpha).group_by("column", maintain_order=True).agg(pl.col("error").max())
+    errors = (
+        error_table(numbers, alpha)
+        .group_by("column", maintain_order=True)
+        .agg(pl.col("error").max())
+    )
     return [(name, error) for name, error in errors.iter_rows() if error is not None]
 
 
@@ -271,8 +341,15 @@ def _floats(column: pl.Series) -> pl.Series:
 
 
 def noise_table(outputs: tuple[ReleasedColumn, ...], plan: NoisePlan) -> pl.DataFrame:
-    """One row per name of a total: column, aggregate, mechanism, scale (column unit), threshold (units)."""
-    schema = {"column": pl.String, "aggregate": pl.String, "mechanism": pl.String, "scale": pl.Float64}
+    """One row per name of a total: column, aggregate, mechanism, scale
+    (column unit), threshold (units).
+    """
+    schema = {
+        "column": pl.String,
+        "aggregate": pl.String,
+        "mechanism": pl.String,
+        "scale": pl.Float64,
+    }
     return pl.DataFrame(noise_rows(outputs, plan), schema={**schema, "threshold": pl.Int64})
 
 

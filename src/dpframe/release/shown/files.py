@@ -26,7 +26,8 @@ from dpframe.release.shown.crosstab import label_of, unlike
 from dpframe.safe_text import MAY_RUN, for_latex, for_spreadsheets, printable
 from dpframe.usage import in_tuple
 
-_FORBIDDEN = re.compile(r"[\[\]:*?/\\']")  # not allowed in the name of a sheet, which has at most 31 characters
+# not allowed in the name of a sheet, which has at most 31 characters
+_FORBIDDEN = re.compile(r"[\[\]:*?/\\']")
 _LINES = 2**20  # the largest number of lines of a sheet, of which one has the names
 _SIGNS = {"ε": "varepsilon", "δ": "delta", "ρ": "rho", "±": "pm", "≥": "geq", "≤": "leq"}
 _NEARLY = 1e-6  # of a step; more than the errors of floats
@@ -34,9 +35,11 @@ _NEARLY = 1e-6  # of a step; more than the errors of floats
 
 @contextmanager
 def whole(path: Any) -> Iterator[Any]:
-    """The path of a new file beside this one, which takes its place when it is whole: readers never see a part.
+    """The path of a new file beside this one, which takes its place when it is
+    whole: readers never see a part.
 
-    A stream, a URL, a device or a pipe is written directly. Errors: UnwritableFile for a file that cannot be written
+    A stream, a URL, a device or a pipe is written directly. Errors: UnwritableFile for a file that
+    cannot be written
 
     >>> with whole("a.csv") as beside:
     ...     beside.name != "a.csv", beside.suffix
@@ -55,8 +58,9 @@ def whole(path: Any) -> Iterator[Any]:
         problem = getattr(error, "strerror", None) or str(error)
     if problem is not None:
         raise UnwritableFile(
-            f"{os.fspath(path)!a} cannot be written: {problem}. No part of it is there, and nothing was spent: the "
-            "answer stays. Make its folder or make room, or write it to another place."
+            f"{os.fspath(path)!a} cannot be written: {problem}. No part of it is there, and "
+            "nothing was spent: the answer stays. Make its folder or make room, or write it to "
+            "another place."
         )
 
 
@@ -69,7 +73,9 @@ def _beside(path: Any) -> Iterator[Any]:
     except (ValueError, RuntimeError):  # a NUL, no letter, a link to itself, a home of nobody
         raise OSError(errno.EINVAL, "no file can have this name") from None
     if not place.parent.is_dir() or place.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "it is a folder" if place.is_dir() else "there is no such folder")
+        raise FileNotFoundError(
+            errno.ENOENT, "it is a folder" if place.is_dir() else "there is no such folder"
+        )
     if place.exists() and not place.is_file():
         yield path
         return
@@ -86,19 +92,29 @@ def _beside(path: Any) -> Iterator[Any]:
 
 
 def write_parquet(table: Any, path: Any, about: Fields) -> None:
-    """Write a PyArrow table as a Parquet file. Its metadata has what is said about it as JSON, under `dpframe.NAME`."""
+    """Write a PyArrow table as a Parquet file.
+    Its metadata has what is said about it as JSON, under `dpframe.NAME`.
+    """
     import pyarrow.parquet as pq
 
-    texts = {f"dpframe.{name}".encode(): json.dumps(said, ensure_ascii=False).encode() for name, said in about.items()}
+    texts = {
+        f"dpframe.{name}".encode(): json.dumps(said, ensure_ascii=False).encode()
+        for name, said in about.items()
+    }
     with whole(path) as beside:
-        pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **texts}), beside)
+        pq.write_table(
+            table.replace_schema_metadata({**(table.schema.metadata or {}), **texts}), beside
+        )
 
 
 def check_beside(path: Any, *, certificate: bool) -> None:
-    """Check that there is a file beside which a certificate can be written. Errors: InvalidArgument."""
+    """Check that there is a file beside which a certificate can be written.
+    Errors: InvalidArgument.
+    """
     if certificate and not isinstance(path, (str, os.PathLike)):
         raise InvalidArgument(
-            "to_csv(certificate=True): give the path of the file, to_csv('table.csv', certificate=True)."
+            "to_csv(certificate=True): give the path of the file, to_csv('table.csv', "
+            "certificate=True)."
         )
 
 
@@ -109,17 +125,25 @@ def write_certificate(certificate: Fields, path: str | os.PathLike[str]) -> None
 
 
 def check_installed(module: str, need: str) -> None:
-    """Check that a module is installed, whose package has its name. Errors: UnsupportedOperation, with the line."""
+    """Check that a module is installed, whose package has its name.
+    Errors: UnsupportedOperation, with the line.
+    """
     if find_spec(module) is None:
         raise UnsupportedOperation(f"{need}. Install it with: pip install {module}")
 
 
 def _with_decimals(sheet: Any, table: Any, places: Mapping[str, int], before: int) -> None:
-    """Format the numbers of each column that is in `places`; so many columns of the sheet stand before the table."""
+    """Format the numbers of each column that is in `places`;
+    so many columns of the sheet stand before the table.
+    """
     for number, name in enumerate(table.columns, before + 1):
         if (decimals := _places(name, places)) is not None:
             for (cell,) in sheet.iter_rows(min_col=number, max_col=number):
-                if cell.number_format == "General" and cell.data_type == "n" and cell.value is not None:
+                if (
+                    cell.number_format == "General"
+                    and cell.data_type == "n"
+                    and cell.value is not None
+                ):
                     cell.number_format = "#,##0" + ("." + "0" * decimals if decimals else "")
 
 
@@ -131,10 +155,11 @@ def write_excel(
     *,
     numbered: bool = False,
 ) -> None:
-    """Write pandas tables as sheets of an Excel file, with or without index; the last sheet is the privacy statement.
+    """Write pandas tables as sheets of an Excel file, with or without index;
+    the last sheet is the privacy statement.
 
-    Columns that are in `places` are formatted with these decimals and with thousands. With numbers in
-    front, names that are alike in their first letters stay different.
+    Columns that are in `places` are formatted with these decimals and with thousands. With numbers
+    in front, names that are alike in their first letters stay different.
 
     Errors: UnsupportedOperation, also for a table that is longer than a sheet
     """
@@ -145,31 +170,44 @@ def write_excel(
     for number, (name, (table, index)) in enumerate(sheets.items(), 1):
         if len(table) + table.columns.nlevels > _LINES:
             raise UnsupportedOperation(
-                f"to_excel(): a sheet holds {_LINES - 1:,} rows, and {name!r} has more. Type out.to_csv('table.csv')."
+                f"to_excel(): a sheet holds {_LINES - 1:,} rows, and {name!r} has more. Type "
+                "out.to_csv('table.csv')."
             )
         title = f"{number} {name}" if numbered and len(sheets) > 1 else name
-        ready.append((_FORBIDDEN.sub("_", printable(title))[:31], _with_texts(table, _excel_cell), index))
+        ready.append(
+            (_FORBIDDEN.sub("_", printable(title))[:31], _with_texts(table, _excel_cell), index)
+        )
     statement = pd.DataFrame({"Privacy statement": report})
     ready.append(("privacy", _with_texts(statement, _excel_cell), False))
     with whole(path) as beside, pd.ExcelWriter(beside, engine="openpyxl") as book:
         for title, table, index in ready:
-            table.to_excel(book, sheet_name=title, index=index, index_label=_corner(table) if index else None)
+            table.to_excel(
+                book, sheet_name=title, index=index, index_label=_corner(table) if index else None
+            )
             _with_decimals(book.sheets[title], table, places, table.index.nlevels if index else 0)
-        for cell in (cell for sheet in book.sheets.values() for row in sheet.iter_rows() for cell in row):
+        for cell in (
+            cell for sheet in book.sheets.values() for row in sheet.iter_rows() for cell in row
+        ):
             if cell.data_type in ("f", "e"):
-                cell.data_type = "s"  # A text such as "=1" or "#N/A" must become neither a formula nor an error.
+                # A text such as "=1" or "#N/A" must become neither a formula nor an error.
+                cell.data_type = "s"
                 cell.quotePrefix = True  # nor when somebody edits it
-            if cell.number_format == "0":  # Pandas gives durations this format, which would show whole days.
+            # Pandas gives durations this format, which would show whole days.
+            if cell.number_format == "0":
                 cell.number_format = "[h]:mm:ss"
 
 
 def _places(name: Any, places: Mapping[str, int]) -> int | None:
-    """The decimals of a pandas column, whose name in `places` is its key as text; None where nothing says them."""
+    """The decimals of a pandas column, whose name in `places` is its key as
+    text; None where nothing says them.
+    """
     return places.get(label_of(in_tuple(name)))
 
 
 def formats(table: Any, places: Mapping[str, int]) -> dict[Any, Callable[[Any], str]]:
-    """The form of each column of a pandas table, by name; marks among the numbers stay as they are."""
+    """The form of each column of a pandas table, by name;
+    marks among the numbers stay as they are.
+    """
 
     def format_of(decimals: int) -> Callable[[Any], str]:
         return lambda cell: f"{cell:.{decimals}f}" if isinstance(cell, float) else on_its_day(cell)
@@ -191,12 +229,17 @@ def _corner(table: Any) -> list[str] | None:
 
 
 def _with_texts(table: Any, change: Callable[[object], object], numbers: str = "iufbm") -> Any:
-    """A pandas table whose cells, labels and names are changed one by one; columns of the kinds `numbers` are not."""
+    """A pandas table whose cells, labels and names are changed one by one;
+    columns of the kinds `numbers` are not.
+    """
     table = table.copy()
     for at, dtype in enumerate(table.dtypes):
-        if dtype.kind not in numbers:  # Columns are addressed by position, since two may have one name.
+        # Columns are addressed by position, since two may have one name.
+        if dtype.kind not in numbers:
             table.isetitem(at, table.iloc[:, at].map(change))
-    return table.set_axis(_axis(table.index, change), axis=0).set_axis(_axis(table.columns, change), axis=1)
+    return table.set_axis(_axis(table.index, change), axis=0).set_axis(
+        _axis(table.columns, change), axis=1
+    )
 
 
 def _axis(axis: Any, change: Callable[[object], object]) -> Any:
@@ -206,7 +249,9 @@ def _axis(axis: Any, change: Callable[[object], object]) -> Any:
 
 
 def _excel_cell(value: object) -> object:
-    """A value that Excel can hold: a time with a zone becomes text, and control characters are replaced."""
+    """A value that Excel can hold: a time with a zone becomes text, and
+    control characters are replaced.
+    """
     match value:
         case dt.datetime() if value.tzinfo is not None:
             return value.isoformat(" ")
@@ -239,7 +284,8 @@ def in_file(text: str, path: Any) -> str | None:
 
 
 def write_sql(table: Any, name: str, connection: Any, if_exists: str, release: str | None) -> None:
-    """Write a pandas table, with the name of its release in a column, into a database, in one transaction.
+    """Write a pandas table, with the name of its release in a column, into
+    a database, in one transaction.
 
     Errors: InvalidArgument
     """
@@ -250,7 +296,9 @@ def write_sql(table: Any, name: str, connection: Any, if_exists: str, release: s
     if isinstance(connection, str):
         connection = sa.create_engine(connection)
     if not isinstance(connection, (sa.Engine, sa.Connection)):
-        raise InvalidArgument("to_sql: connection= is a connection or an engine of SQLAlchemy, or its URL.")
+        raise InvalidArgument(
+            "to_sql: connection= is a connection or an engine of SQLAlchemy, or its URL."
+        )
     column = unlike("release", set(map(str, table.columns)))
     table = table.assign(**{column: release})
     with ExitStack() as stack:
@@ -264,8 +312,12 @@ def write_sql(table: Any, name: str, connection: Any, if_exists: str, release: s
         table.to_sql(name, connection, if_exists=if_exists, index=False)
 
 
-def write_latex(table: Any, path: Any, index: bool, options: Fields, notes: Sequence[str] = ()) -> str | None:
-    """A pandas table in LaTeX, with pandas' options. All texts are escaped, unless escape=False is among these."""
+def write_latex(
+    table: Any, path: Any, index: bool, options: Fields, notes: Sequence[str] = ()
+) -> str | None:
+    """A pandas table in LaTeX, with pandas' options.
+    All texts are escaped, unless escape=False is among these.
+    """
     check_installed("jinja2", "to_latex() needs Jinja2")
     more = {"index": index, "multirow": False, **options}  # which would need a package of its own
     if more.pop("escape", True):
@@ -274,7 +326,9 @@ def write_latex(table: Any, path: Any, index: bool, options: Fields, notes: Sequ
             names = zip(before, table.columns, strict=True)
             more["formatters"] = {new: kept[old] for old, new in names if old in kept}
     below = "".join(f"\\par\\noindent {_in_latex(note)}\n" for note in notes)
-    text = table.to_latex(escape=False, **more) + (f"{{\\footnotesize\n{below}\\par}}\n" if below else "")
+    text = table.to_latex(escape=False, **more) + (
+        f"{{\\footnotesize\n{below}\\par}}\n" if below else ""
+    )
     return in_file(text, path)
 
 
@@ -296,28 +350,36 @@ def _escaped(value: object) -> object:
 
 
 def write_csv(table: pl.DataFrame, path: Any, notes: Sequence[str] = ()) -> str | None:
-    """A table as CSV: a text, or a file if there is a path. No cell and no name is a formula to a spreadsheet.
+    """A table as CSV: a text, or a file if there is a path.
+    No cell and no name is a formula to a spreadsheet.
 
     Durations are written as in ISO 8601. Notes follow, each in a line that begins with "#".
     """
     table = _for_csv(table)
     if not notes:
         return write_text(table.write_csv, path)
-    lines = [f"# {printable(note)}".replace("\n", " ").replace("\r", " ").replace('"', "'") for note in notes]
+    lines = [
+        f"# {printable(note)}".replace("\n", " ").replace("\r", " ").replace('"', "'")
+        for note in notes
+    ]
     return in_file(table.write_csv() + "".join(f"{line}\n" for line in lines), path)
 
 
-def write_csvw(table: pl.DataFrame, path: Any, keys: Sequence[str], nulls: Sequence[str], notes: Sequence[str]) -> None:
+def write_csvw(
+    table: pl.DataFrame, path: Any, keys: Sequence[str], nulls: Sequence[str], notes: Sequence[str]
+) -> None:
     """Write the metadata of a CSV file beside it, as the W3C's "CSV on the Web" has them: JSON.
 
-    Input:  table: as it is without marks, whose types are those of the numbers; keys: the columns that name a row;
-            nulls: the marks
+    Input:  table: as it is without marks, whose types are those of the numbers; keys: the columns
+            that name a row; nulls: the marks
     Source: Metadata Vocabulary for Tabular Data, W3C Recommendation 2015
     """
     written_table, columns = _for_csv(table), []
     for name, title, dtype in zip(table.columns, written_table.columns, table.dtypes, strict=True):
         kind = next((word for types, word in _CSVW if isinstance(dtype, types)), "string")
-        columns.append({"titles": title, "datatype": kind, "null": "" if name in keys else list(nulls)})
+        columns.append(
+            {"titles": title, "datatype": kind, "null": "" if name in keys else list(nulls)}
+        )
     about = {
         "@context": "http://www.w3.org/ns/csvw",
         "url": Path(path).name,
@@ -359,7 +421,8 @@ def _for_csv(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def in_decimals(table: pl.DataFrame, places: Mapping[str, int]) -> pl.DataFrame:
-    """A table with columns in so many decimals; ends of intervals, such as `x_low` and `high`, are rounded outward.
+    """A table with columns in so many decimals; ends of intervals, such as `x_low`
+    and `high`, are rounded outward.
 
     The decimals of times and durations are those of their seconds.
     """

@@ -24,18 +24,27 @@ _HEAD = "text-align:left;padding:.15em .6em"
 
 
 def long_html(
-    table: pl.DataFrame, errors: Mapping[str, Sequence[float | None]], keys: Sequence[str], mark: str | None = None
+    table: pl.DataFrame,
+    errors: Mapping[str, Sequence[float | None]],
+    keys: Sequence[str],
+    mark: str | None = None,
 ) -> str:
-    """A long table in HTML, each number with its margin of error in small type; at most 60 rows are shown.
+    """A long table in HTML, each number with its margin of error in small
+    type; at most 60 rows are shown.
 
     `mark` stands for a suppressed number, in place of a dash.
 
     If all rows share a margin of error, it is shown once, under the name of the column.
     """
-    shared_errors = {name: _shared(table.get_column(name), errors[name]) for name in table.columns if name not in keys}
+    shared_errors = {
+        name: _shared(table.get_column(name), errors[name])
+        for name in table.columns
+        if name not in keys
+    }
     styles = {name: _HEAD if name in keys else _CELL for name in table.columns}
     head = "".join(
-        f"<th style='{style}'>{escape(name)}{_small(shared_errors.get(name))}</th>" for name, style in styles.items()
+        f"<th style='{style}'>{escape(name)}{_small(shared_errors.get(name))}</th>"
+        for name, style in styles.items()
     )
     body = []
     for i, row in enumerate(table.head(_ROWS).iter_rows()):
@@ -57,23 +66,30 @@ def long_html(
 def _wide(head: str, body: Sequence[str], rows: int) -> str:
     """A table of at most 60 rows that scrolls in its place, and the number of further rows."""
     more = f"<p>… and {rows - _ROWS} more rows.</p>" if rows > _ROWS else ""
-    return f"<div style='{_WIDE}'><table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table></div>{more}"
+    return (
+        "<div "
+        f"style='{_WIDE}'><table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table></div>{more}"
+    )
 
 
 def _shared(values: pl.Series, errors: Sequence[float | None]) -> str | None:
     """The margin of error that all shown numbers of a column share; None if they differ."""
-    return margins((e for value, e in zip(values, errors, strict=True) if value is not None), values.dtype)
+    return margins(
+        (e for value, e in zip(values, errors, strict=True) if value is not None), values.dtype
+    )
 
 
 def grid_html(grid: Crosstab) -> str:
-    """A crosstab in HTML, each number with its margin of error in small type; at most 60 rows are shown.
+    """A crosstab in HTML, each number with its margin of error in small
+    type; at most 60 rows are shown.
 
-    If all inner cells share a margin of error, it is shown once, above the rows. If all numbers of a margin share one,
-    it is shown beside the name of the margin.
+    If all inner cells share a margin of error, it is shown once, above the rows. If all numbers of
+    a margin share one, it is shown beside the name of the margin.
     """
     height, width = grid.sizes
     inner, right, bottom = (
-        _same(grid, part) for part in (np.s_[:height, :width], np.s_[:height, width:], np.s_[height:, :width])
+        _same(grid, part)
+        for part in (np.s_[:height, :width], np.s_[:height, width:], np.s_[height:, :width])
     )
     lines = []
     gap = "".join(f"<th style='{_HEAD}'>{escape(name)}</th>" for name in grid.down)
@@ -91,7 +107,9 @@ def grid_html(grid: Crosstab) -> str:
     for i in grid.order[:_ROWS]:
         shared = inner if i < height else bottom, right if i < height else None
         cells = "".join(
-            _number(grid.marked[i, j], grid.errors[i, j].item(), alone=shared[j >= width] is not None)
+            _number(
+                grid.marked[i, j], grid.errors[i, j].item(), alone=shared[j >= width] is not None
+            )
             for j in range(len(grid.columns))
         )
         beside = _small(bottom).removeprefix("<br>") if i >= height else ""
@@ -125,12 +143,18 @@ def _text(text: str) -> str:
     return f"<td style='{_HEAD}'>{escape(text)}</td>"
 
 
-def _number(value: Any, error: float | None, dtype: pl.DataType | None = None, *, alone: bool = False) -> str:
-    """A cell with its margin of error (without it if `alone`); a dash if the number is suppressed or missing."""
+def _number(
+    value: Any, error: float | None, dtype: pl.DataType | None = None, *, alone: bool = False
+) -> str:
+    """A cell with its margin of error (without it if `alone`);
+    a dash if the number is suppressed or missing.
+    """
     if value is None:
         return f"<td style='{_CELL}'>–</td>"
     if isinstance(value, dt.datetime | dt.timedelta) and dtype is not None:
-        value = in_decimals(pl.DataFrame({"x": [value]}, {"x": dtype}), {"x": decimals(error, dtype)})["x"][0]
+        value = in_decimals(
+            pl.DataFrame({"x": [value]}, {"x": dtype}), {"x": decimals(error, dtype)}
+        )["x"][0]
     text = shown(value, error) if isinstance(value, (int, float)) else label(value)
     has_error = not alone and error is not None and not math.isnan(error)
     small = _small(margin(error, dtype)) if has_error and error is not None else ""

@@ -1,6 +1,7 @@
 """A ledger as one HTML page: its budgets with their charges, the remaining losses, and forecasts.
 
-The page has its own style and drawings. It loads no other file, runs no script, and all texts in it are escaped.
+The page has its own style and drawings. It loads no other file, runs no script, and all texts in it
+are escaped.
 """
 
 from __future__ import annotations
@@ -36,9 +37,10 @@ def ledger_page(ledger: Ledger) -> str:
     body = "".join(parts) or "<p>No budget has been made in this ledger.</p>"
     now = f"{account.now():%Y-%m-%d %H:%M} UTC"
     return (
-        "<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><meta name='viewport' content='width=device-width'>"
-        f"<title>Privacy budgets</title><style>{_STYLE}</style></head><body><h1>Privacy budgets</h1>"
-        f"<p>{escape(repr(ledger))}, as of {now}.</p>{body}</body></html>\n"
+        "<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><meta name='viewport' "
+        "content='width=device-width'><title>Privacy "
+        f"budgets</title><style>{_STYLE}</style></head><body><h1>Privacy "
+        f"budgets</h1><p>{escape(repr(ledger))}, as of {now}.</p>{body}</body></html>\n"
     )
 
 
@@ -51,14 +53,19 @@ def _section(name: str, budget: Budget) -> str:
     part = min(_size(budget.spent) / _size(budget.limit), 1.0)
     failed, unacknowledged = budget.failures
     warned = (
-        f"<p class='note'>{failed} releases failed after the charge, {unacknowledged} not acknowledged.</p>"
+        f"<p class='note'>{failed} releases failed after the charge, {unacknowledged} not "
+        "acknowledged.</p>"
         if failed
         else ""
     )
     told = budget.forecast()
     history = budget.history()
     shown = history[-_LINES:]
-    earlier = f"<p>The latest {_LINES:,} of {len(history):,} charges.</p>" if len(history) > len(shown) else ""
+    earlier = (
+        f"<p>The latest {_LINES:,} of {len(history):,} charges.</p>"
+        if len(history) > len(shown)
+        else ""
+    )
     protects = budget.protects
     subject = "" if protects is None else f" Protected: {protects}."
     drawings = "".join(
@@ -69,10 +76,10 @@ def _section(name: str, budget: Budget) -> str:
     items = [f"<li>{escape(line)}</li>" for line in (*told.words, *cap_words(budget))]
     standing = f"<p>{escape(budget.standing.words)}</p>" if budget.terms is Terms.EITHER else ""
     return (
-        f"<h2>{escape(name)}</h2><p>{escape(str(budget.spent))} spent of {escape(str(budget.limit))}, "
-        f"{escape(str(budget.remaining))} left; accountant {escape(budget.accountant)}.{escape(subject)}</p>{standing}"
-        f"<div class='bar'><i style='width:{100 * part:.1f}%'></i></div>{warned}"
-        f"<ul>{''.join(items)}</ul>{drawings}"
+        f"<h2>{escape(name)}</h2><p>{escape(str(budget.spent))} spent of "
+        f"{escape(str(budget.limit))}, {escape(str(budget.remaining))} left; accountant "
+        f"{escape(budget.accountant)}.{escape(subject)}</p>{standing}<div class='bar'><i "
+        f"style='width:{100 * part:.1f}%'></i></div>{warned}<ul>{''.join(items)}</ul>{drawings}"
         f"<h3>Charges</h3>{earlier}<div class='wide'>{_charges(shown)}</div>"
     )
 
@@ -81,7 +88,11 @@ def cap_words(budget: Budget) -> list[str]:
     """A sentence for each cap of a budget, and for each spender."""
     caps = budget.caps
     named = {cap.spender for cap in caps}
-    others = [f"spender {who!r}: {spent} spent" for who, spent in budget.spenders.items() if who not in named]
+    others = [
+        f"spender {who!r}: {spent} spent"
+        for who, spent in budget.spenders.items()
+        if who not in named
+    ]
     return [visible(line) for line in (*(f"cap: {cap}" for cap in caps), *others)]
 
 
@@ -90,18 +101,36 @@ def _charges(lines: Sequence[Charge]) -> str:
 
 
 def charge_rows(lines: Sequence[Charge]) -> tuple[Names, list[Names]]:
-    """Charges as the header and the rows of a table; who spent has a column where somebody was named."""
+    """Charges as the header and the rows of a table;
+    who spent has a column where somebody was named.
+    """
     header: Names = ("#", "when (UTC)", "price", "status", "name", "release")
     rows: list[Names] = [
-        (str(c.number), f"{c.when:%Y-%m-%d %H:%M:%S}", price_words(c), status_words(c), c.name or "", c.query)
+        (
+            str(c.number),
+            f"{c.when:%Y-%m-%d %H:%M:%S}",
+            price_words(c),
+            status_words(c),
+            c.name or "",
+            c.query,
+        )
         for c in lines
     ]
     if any(c.policies for c in lines):
-        header, rows = (*header, "policy"), [(*row, "; ".join(c.policies)) for row, c in zip(rows, lines, strict=True)]
+        header, rows = (
+            (*header, "policy"),
+            [(*row, "; ".join(c.policies)) for row, c in zip(rows, lines, strict=True)],
+        )
     if any(c.spender for c in lines):
-        header, rows = (*header, "spender"), [(*row, c.spender or "") for row, c in zip(rows, lines, strict=True)]
+        header, rows = (
+            (*header, "spender"),
+            [(*row, c.spender or "") for row, c in zip(rows, lines, strict=True)],
+        )
     if any(c.purpose for c in lines):
-        header, rows = (*header, "purpose"), [(*row, c.purpose or "") for row, c in zip(rows, lines, strict=True)]
+        header, rows = (
+            (*header, "purpose"),
+            [(*row, c.purpose or "") for row, c in zip(rows, lines, strict=True)],
+        )
     return header, rows
 
 
@@ -124,7 +153,9 @@ def price_words(charge: Charge) -> str:
 
 
 def drawing(table: pl.DataFrame) -> str:
-    """The total loss that was spent, day by day, as an SVG. Input: the rows of a forecast for one budget."""
+    """The total loss that was spent, day by day, as an SVG.
+    Input: the rows of a forecast for one budget.
+    """
     days = table.get_column("day").to_list()
     first, last = days[0], days[-1]
     span = max((last - first).days, 1)
@@ -139,17 +170,17 @@ def drawing(table: pl.DataFrame) -> str:
     for day, total, kind in table.select("day", "total", "kind").iter_rows():
         height = total / top * (_HEIGHT - 10)
         bars.append(
-            f"<rect x='{across(day):.1f}' y='{_HEIGHT - height:.1f}' width='{width:.2f}' height='{height:.1f}' "
-            f"fill='{_COLORS[kind]}'/>"
+            f"<rect x='{across(day):.1f}' y='{_HEIGHT - height:.1f}' width='{width:.2f}' "
+            f"height='{height:.1f}' fill='{_COLORS[kind]}'/>"
         )
     at = _HEIGHT - limit / top * (_HEIGHT - 10)
     kinds = ", ".join(table.get_column("kind").unique(maintain_order=True).to_list())
     return (
-        f"<svg viewBox='0 0 {_WIDTH} {_HEIGHT + _BELOW}' width='100%' role='img' aria-label='spent in total: {kinds}'>"
-        f"{''.join(bars)}<line x1='{_LEFT}' x2='{_WIDTH}' y1='{at:.1f}' y2='{at:.1f}' stroke='#1d2f3f' "
-        f"stroke-dasharray='4 3'/><text x='{_LEFT - 4}' y='{at + 4:.1f}' text-anchor='end'>{limit:.3g}</text>"
-        f"<text x='{_LEFT - 4}' y='{_HEIGHT}' text-anchor='end'>0</text>"
-        f"<text x='{_LEFT}' y='{_HEIGHT + _BELOW - 4}'>{first}</text>"
-        f"<text x='{_WIDTH}' y='{_HEIGHT + _BELOW - 4}' text-anchor='end'>{last}</text></svg>"
-        f"<p>In total, day by day: {kinds}.</p>"
+        f"<svg viewBox='0 0 {_WIDTH} {_HEIGHT + _BELOW}' width='100%' role='img' aria-label='spent "
+        f"in total: {kinds}'>{''.join(bars)}<line x1='{_LEFT}' x2='{_WIDTH}' y1='{at:.1f}' "
+        f"y2='{at:.1f}' stroke='#1d2f3f' stroke-dasharray='4 3'/><text x='{_LEFT - 4}' "
+        f"y='{at + 4:.1f}' text-anchor='end'>{limit:.3g}</text><text x='{_LEFT - 4}' y='{_HEIGHT}' "
+        f"text-anchor='end'>0</text><text x='{_LEFT}' "
+        f"y='{_HEIGHT + _BELOW - 4}'>{first}</text><text x='{_WIDTH}' y='{_HEIGHT + _BELOW - 4}' "
+        f"text-anchor='end'>{last}</text></svg><p>In total, day by day: {kinds}.</p>"
     )

@@ -1,4 +1,6 @@
-"""Rows and values that chosen limits and bounds leave out, beside the errors of a release and in its report."""
+"""Rows and values that chosen limits and bounds leave out, beside the errors
+of a release and in its report.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,15 @@ _MORE = {
 
 
 def with_left_out(numbers: Numbers, errors: pl.DataFrame) -> pl.DataFrame:
-    """A table of errors with what is left out of each count and sum; as it is where `dp.Auto` chose nothing.
+    """A table of errors with what is left out of each count and sum;
+    as it is where `dp.Auto` chose nothing.
 
-    A line is null where nothing says how much is left out: it is unknown, not 0. So are margins, and suppressed
-    groups; and all lines where they would tell what is hidden.
+    A line is null where nothing says how much is left out: it is unknown, not 0. So are margins,
+    and suppressed groups; and all lines where they would tell what is hidden.
     """
-    if not any(name in numbers.parts for output in numbers.outputs for name in left_out_names(output.name)):
+    if not any(
+        name in numbers.parts for output in numbers.outputs for name in left_out_names(output.name)
+    ):
         return errors
     height, columns = numbers.long.height, dict[str, list[float | None]]()
     for place, column in enumerate(LEFT_OUT):
@@ -49,33 +54,49 @@ def with_left_out(numbers: Numbers, errors: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def scope(numbers: Numbers, ci: float | None, estimates: Sequence[Fields], column: str | None) -> list[str]:
-    """The coverage of intervals and the losses by limits and bounds, in a line each for readers of a table.
+def scope(
+    numbers: Numbers, ci: float | None, estimates: Sequence[Fields], column: str | None
+) -> list[str]:
+    """The coverage of intervals and the losses by limits and bounds, in a
+    line each for readers of a table.
 
-    Input:  ci: the confidence of the intervals that are shown, None if none are; estimates: the lines of
-            `release.left_out.left_out`, where dp.Auto paid for them; column: the one that is shown, None for all
+    Input:  ci: the confidence of the intervals that are shown, None if none are; estimates: the
+            lines of `release.left_out.left_out`, where dp.Auto paid for them; column: the one that
+            is shown, None for all
     """
     said = [] if ci is None else [_coverage(numbers, f"{100 * ci:g}% intervals")]
-    known = [line for line in estimates if line["estimate"] is not None and column in (None, line["column"])]
+    known = [
+        line
+        for line in estimates
+        if line["estimate"] is not None and column in (None, line["column"])
+    ]
     return said + [_sentence(line, grouped=bool(numbers.by)) for line in known]
 
 
 def _coverage(numbers: Numbers, intervals: str) -> str:
-    """The sentence about what intervals cover, with the names of columns where they differ in that."""
+    """The sentence about what intervals cover, with the names of
+    columns where they differ in that.
+    """
     wide, narrow = _names_by_coverage(numbers)
     if not narrow and wide:
         return f"{intervals} cover noise and the sampling of people."
     asked = any(estimator_of(o).has_population for o in numbers.outputs if o.name in narrow)
-    alone = f"noise alone, not the sampling of people{': see covers=' + repr('population') if asked else ''}."
+    alone = (
+        "noise alone, not the sampling of "
+        f"people{': see covers=' + repr('population') if asked else ''}."
+    )
     if not wide:
         return f"{intervals} cover {alone}"
     return (
-        f"{intervals} of {', '.join(wide)} cover noise and the sampling of people; those of {', '.join(narrow)} {alone}"
+        f"{intervals} of {', '.join(wide)} cover noise and the sampling of people; those of "
+        f"{', '.join(narrow)} {alone}"
     )
 
 
 def margins_words(numbers: Numbers) -> str:
-    """The subject of margins of error, after these words, with the names of columns where they differ in it."""
+    """The subject of margins of error, after these words, with the names of
+    columns where they differ in it.
+    """
     words = _by_coverage(numbers, lambda covers: covers.margins)
     return f"({words})" if all(_names_by_coverage(numbers)) else words
 
@@ -86,7 +107,9 @@ def labels_of_coverage(numbers: Numbers) -> str:
 
 
 def _by_coverage(numbers: Numbers, words: Callable[[Covers], str]) -> str:
-    """The words for what intervals are about, after the names of columns where they differ in that."""
+    """The words for what intervals are about, after the names of
+    columns where they differ in that.
+    """
     kinds = zip((Covers.POPULATION, Covers.NOISE), _names_by_coverage(numbers), strict=True)
     said = {words(covers): ", ".join(names) for covers, names in kinds if names}
     if len(said) > 1:
@@ -95,16 +118,23 @@ def _by_coverage(numbers: Numbers, words: Callable[[Covers], str]) -> str:
 
 
 def _names_by_coverage(numbers: Numbers) -> tuple[list[str], list[str]]:
-    """The columns whose intervals are for the population, and those whose intervals are of the noise alone."""
+    """The columns whose intervals are for the population, and those whose
+    intervals are of the noise alone.
+    """
     outputs = [output for output in numbers.outputs if estimator_of(output).is_number]
     wide = [output.name for output in outputs if numbers.covers_of(output) is Covers.POPULATION]
     return wide, [output.name for output in outputs if output.name not in wide]
 
 
-def left_out_words(found: Sequence[Beyond], estimates: Sequence[Fields], column: str | None = None) -> list[str]:
-    """The effect of limits and bounds on released columns, where nothing was paid to estimate it; see `scope`."""
+def left_out_words(
+    found: Sequence[Beyond], estimates: Sequence[Fields], column: str | None = None
+) -> list[str]:
+    """The effect of limits and bounds on released columns, where nothing was
+    paid to estimate it; see `scope`.
+    """
     known = {line["column"]: line for line in estimates if line["estimate"] is not None}
-    shown = [one for one in found if one.column == column] or found  # tables of several have columns of other names
+    # tables of several have columns of other names
+    shown = [one for one in found if one.column == column] or found
     return beyond_words(shown, lambda name, what: bool(known.get(name, {}).get(what)))
 
 
@@ -122,10 +152,15 @@ def bias_words(question: Question, lines: Sequence[Fields]) -> str:
     others = [output.name for output in question.outputs if output.name not in estimated]
     if others:
         sentences.append(f"What is left out of {', '.join(others)} is unknown, not zero.")
-    sums = [output.name for output in question.outputs if output.formula is Formula.SUM and output.name in estimated]
+    sums = [
+        output.name
+        for output in question.outputs
+        if output.formula is Formula.SUM and output.name in estimated
+    ]
     if typed := [name for name in sums if not estimated[name]["bounds"]]:
         sentences.append(
-            f"What typed bounds leave out of {', '.join(typed)} is no part of that: it is unknown, not zero."
+            f"What typed bounds leave out of {', '.join(typed)} is no part of that: it is unknown, "
+            "not zero."
         )
     if question.chosen is None and question.table.unit and not question.table.single:
         sentences.append("What typed limits leave out is no part of that: it is unknown, not zero.")
@@ -141,12 +176,17 @@ def _sentence(line: Fields, *, grouped: bool) -> str:
     parts = [f"{part:.1%}" for part in line.get("parts", ())]
     share = f"; that is {parts[0]} ({parts[1]} to {parts[2]}) of the whole" if parts else ""
     source = _SOURCE[line["limits"], line["bounds"]]
-    said = f"{name}: {source} likely {numbers[0]} (95% interval: {numbers[1]} to {numbers[2]}){share}."
+    said = (
+        f"{name}: {source} likely {numbers[0]} (95% interval: {numbers[1]} to {numbers[2]}){share}."
+    )
     hidden = line.get("hidden")
     if not hidden:
         return said
     more = _MORE[line["limits"], line["bounds"]]
-    return f"{said} Noise may hide up to {hidden:,} people with far {more} than all others, whom no interval holds."
+    return (
+        f"{said} Noise may hide up to {hidden:,} people with far {more} than all others, whom no "
+        "interval holds."
+    )
 
 
 def _rounded(number: float) -> str:

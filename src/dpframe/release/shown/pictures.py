@@ -53,33 +53,41 @@ class Draws(Released[Table_co]):
         label: str | None = None,
         kind: str | None = None,
     ) -> Any:
-        """A chart of the released numbers with their 95% margins of error (Altair); no row is read for it.
+        """A chart of the released numbers with their 95% margins of error
+        (Altair); no row is read for it.
 
-        Groups are bars with whiskers: horizontal bars for names, vertical bars for bins and numbers. Dates and bins of
-        dates are lines in a band; a crosstab has shaded cells. With two keys, one of them becomes colours if it has at
-        most six values. A number that is no larger than its margin of error is pale, in a crosstab hatched. Values that
-        are dates or times are points, since a bar would need a zero. If there are more groups than fit into 800 pixels,
+        Groups are bars with whiskers: horizontal bars for names, vertical bars for bins and
+        numbers. Dates and bins of dates are lines in a band; a crosstab has shaded cells. With two
+        keys, one of them becomes colours if it has at most six values. A number that is no larger
+        than its margin of error is pale, in a crosstab hatched. Values that are dates or times are
+        points, since a bar would need a zero. If there are more groups than fit into 800 pixels,
         the largest are shown, and the subtitle says how many are not.
 
         Several quantiles of one column are drawn together, unless `column` names one of them.
 
-        Input:  column: which released column, by default the first; label: the numbers in your words, such as "people
-                per day", for the title and the axis; kind: "heatmap" for a row of shaded cells for each group with all
-                released columns, as of a cohort table; title: replaces the title from the question, ""
-                for none; width, height: size of the picture (pixels; for a crosstab the largest size); sort: "keys" for
-                the order of the table, "descending" or "ascending" for the order of the numbers
-        Output: an Altair chart, which a notebook shows and `.save("chart.png")` writes; it has no background, and its
-                texts are readable on light and dark pages
-        Errors: UnsupportedOperation without the extra `charts`, for a single number, and if no group was released;
-                InvalidArgument for a column that was not released, and for other values of the arguments
+        Input:  column: which released column, by default the first; label: the numbers in your
+                words, such as "people per day", for the title and the axis; kind: "heatmap" for a
+                row of shaded cells for each group with all released columns, as of a cohort table;
+                title: replaces the title from the question, "" for none; width, height: size of the
+                picture (pixels; for a crosstab the largest size); sort: "keys" for the order of the
+                table, "descending" or "ascending" for the order of the numbers
+        Output: an Altair chart, which a notebook shows and `.save("chart.png")` writes; it has no
+                background, and its texts are readable on light and dark pages
+        Errors: UnsupportedOperation without the extra `charts`, for a single number, and if no
+                group was released; InvalidArgument for a column that was not released, and for
+                other values of the arguments
         """
         numbers, look = self._usual, read_look(title, width, height, sort, label)
         names = self._drawable(column)
         if kind is not None:
             return self._heatmap(kind, look, label)
-        (output_shown,) = [output for output in numbers.outputs if output.name == (column or names[0])]
+        (output_shown,) = [
+            output for output in numbers.outputs if output.name == (column or names[0])
+        ]
         if not estimator_of(output_shown).is_number:
-            raise UnsupportedOperation(f"plot(): {output_shown.name!r} holds selected values, not numbers to draw.")
+            raise UnsupportedOperation(
+                f"plot(): {output_shown.name!r} holds selected values, not numbers to draw."
+            )
         words = label or in_words(self.derivation, output_shown.name)
         question_title = title_of(self.derivation, words, numbers.by, numbers.layout.normalize)
         lines = self._said(column=output_shown.name)
@@ -88,31 +96,49 @@ class Draws(Released[Table_co]):
         if grid is not None:
             signed, parts = not known_nonnegative(output_shown), bool(numbers.layout.normalize)
             grid = grid.in_percent() if parts else grid
-            return heatmap(grid, words, heading, look, signed=signed, covers=numbers.covers_of(output_shown))
+            return heatmap(
+                grid, words, heading, look, signed=signed, covers=numbers.covers_of(output_shown)
+            )
         errors, by = error_table(numbers, 0.05), numbers.by
         ranks = self._quantiles(output_shown) if column is None else {}
         if ranks:
-            words, name = label or f"Quantiles of {output_shown.name.rpartition('_')[0]}", unlike("quantile", set(by))
+            words, name = (
+                label or f"Quantiles of {output_shown.name.rpartition('_')[0]}",
+                unlike("quantile", set(by)),
+            )
             errors = errors.filter(pl.col("column").is_in(list(ranks)))
-            errors.insert_column(len(by), errors["column"].replace_strict(ranks, return_dtype=pl.String).alias(name))
-            heading, by = self._heading(title_of(self.derivation, words, by), [*lines, *self._unseen]), (*by, name)
+            errors.insert_column(
+                len(by), errors["column"].replace_strict(ranks, return_dtype=pl.String).alias(name)
+            )
+            heading, by = (
+                self._heading(title_of(self.derivation, words, by), [*lines, *self._unseen]),
+                (*by, name),
+            )
         else:
             errors = errors.filter(pl.col("column") == output_shown.name)
         collected, sure = numbers.noise.collected is not None, output_shown.name not in self._likely
         dtype, covers = numbers.shown.schema[output_shown.name], numbers.covers_of(output_shown)
-        return grouped_chart(Grouped(by, errors, dtype, words, rest=collected, sure=sure, covers=covers), heading, look)
+        return grouped_chart(
+            Grouped(by, errors, dtype, words, rest=collected, sure=sure, covers=covers),
+            heading,
+            look,
+        )
 
     @property
     def _usual(self) -> Numbers:
-        """The numbers with the intervals that people expect: those of rates are for the population if this is free.
+        """The numbers with the intervals that people expect:
+        those of rates are for the population if this is free.
 
-        The noise of a rate may be a tenth of the sampling error, and its margin would be read as the whole error.
+        The noise of a rate may be a tenth of the sampling error, and its margin would be read as
+        the whole error.
         """
         numbers = self._numbers
         return numbers if numbers.usual else replace(numbers, usual=True)
 
     def _said(self, ci: float | None = None, column: str | None = None) -> list[str]:
-        """The coverage of a confidence's intervals, if some are shown, and the losses by limits and bounds."""
+        """The coverage of a confidence's intervals, if some are shown, and
+        the losses by limits and bounds.
+        """
         covered = scope(self._numbers, ci, self._statement.get("left_out", ()), column)
         return covered + self._left_out(column)
 
@@ -123,9 +149,13 @@ class Draws(Released[Table_co]):
         check_column(column, names, "plot")
         if not numbers.by:
             instead = ".table" if numbers.layout.is_description or len(names) != 1 else ".value"
-            raise UnsupportedOperation(f"plot(): this release has no groups, so there is no chart: type {instead}")
+            raise UnsupportedOperation(
+                f"plot(): this release has no groups, so there is no chart: type {instead}"
+            )
         if not names:
-            raise UnsupportedOperation("plot(): this release has keys alone, so there are no numbers to draw.")
+            raise UnsupportedOperation(
+                "plot(): this release has keys alone, so there are no numbers to draw."
+            )
         return names
 
     @property
@@ -138,25 +168,44 @@ class Draws(Released[Table_co]):
     def _unseen(self) -> list[str]:
         """A sentence for each column whose bounds `dp.Auto` could not choose."""
         return [
-            f"Bounds of {column!r} could not be chosen surely, noise hides most values; they are {ends}: see report()."
+            f"Bounds of {column!r} could not be chosen surely, noise hides most values; they are "
+            f"{ends}: see report()."
             for column, ends in self._statement.get("chosen", {}).get("unseen", {}).items()
         ]
 
     def _quantiles(self, output: ReleasedColumn) -> dict[str, str]:
-        """The names of the quantiles of a column, and the rank of each as text; none where there is one alone."""
+        """The names of the quantiles of a column, and the rank of each as text;
+        none where there is one alone.
+        """
         total = output.total
         if output.rank is None or total.column is None:
             return {}
-        same = [o for o in self._numbers.outputs if o.rank is not None and o.total.column == total.column]
-        return {o.name: f"{float(o.rank):g}" for o in same if o.rank is not None} if len(same) > 1 else {}
+        same = [
+            o
+            for o in self._numbers.outputs
+            if o.rank is not None and o.total.column == total.column
+        ]
+        return (
+            {o.name: f"{float(o.rank):g}" for o in same if o.rank is not None}
+            if len(same) > 1
+            else {}
+        )
 
     def _heatmap(self, kind: str, look: Look, label: str | None) -> Any:
         """The released columns beside one another, for each group a row of shaded cells."""
         numbers = self._usual
         outputs = [o for o in numbers.outputs if estimator_of(o).is_number and o.dtype is None]
-        outputs = [o for o in outputs if o.formula is Formula.MEAN] or outputs  # counts would have another scale
-        if not isinstance(kind, str) or kind != "heatmap" or not numbers.layout.is_long or not outputs:
-            raise InvalidArgument("plot: kind='heatmap' is for numbers of groups, a column for each number.")
+        # counts would have another scale
+        outputs = [o for o in outputs if o.formula is Formula.MEAN] or outputs
+        if (
+            not isinstance(kind, str)
+            or kind != "heatmap"
+            or not numbers.layout.is_long
+            or not outputs
+        ):
+            raise InvalidArgument(
+                "plot: kind='heatmap' is for numbers of groups, a column for each number."
+            )
         kinds = {numbers.covers_of(output) for output in outputs}
         if len(kinds) > 1:  # one picture has intervals of one kind
             numbers, kinds = replace(numbers, usual=False), {numbers.covers}
@@ -164,9 +213,13 @@ class Draws(Released[Table_co]):
         tables = [errors.filter(pl.col("column") == output.name) for output in outputs]
         values = np.array([table["value"].to_list() for table in tables], np.object_).T
         lower, upper = (
-            np.column_stack([table[end].fill_null(np.nan).to_numpy() for table in tables]) for end in ("lower", "upper")
+            np.column_stack([table[end].fill_null(np.nan).to_numpy() for table in tables])
+            for end in ("lower", "upper")
         )
-        rows, columns = numbers.long.select(numbers.by).rows(), [(output.name,) for output in outputs]
+        rows, columns = (
+            numbers.long.select(numbers.by).rows(),
+            [(output.name,) for output in outputs],
+        )
         sizes = height, len(outputs)
         grid = Crosstab(numbers.by, ("",), rows, columns, values, lower, upper, sizes, whole=False)
         words = label or "Released numbers"

@@ -18,29 +18,49 @@ from dpframe.release.shown.error_tables import crosstab, decimals_of, error_tabl
 from dpframe.release.shown.files import in_decimals, in_iso, write_csv
 
 _STRUCTURE = re.compile(r"[A-Za-z][A-Za-z0-9_\-.]*:[A-Za-z0-9_@$\-]+\(\d+\.\d+(\.\d+)?\)")
-_TAKEN = {"STRUCTURE", "STRUCTURE_ID", "ACTION", "MEASURE", "OBS_VALUE", "LOWER", "UPPER", "DECIMALS"}
+_TAKEN = {
+    "STRUCTURE",
+    "STRUCTURE_ID",
+    "ACTION",
+    "MEASURE",
+    "OBS_VALUE",
+    "LOWER",
+    "UPPER",
+    "DECIMALS",
+}
 _TAKEN |= {"OBS_STATUS", "CONF_STATUS"}
 
 
 def write_sdmx(tables: Sequence[Numbers], path: Any, structure: object) -> str | None:
-    """Released numbers in SDMX-CSV: a text, or a file if there is a path. The last table has the dimensions of all.
+    """Released numbers in SDMX-CSV: a text, or a file if there is a path.
+    The last table has the dimensions of all.
 
     Errors: InvalidArgument for a structure that names no data flow
     """
     if not isinstance(structure, str) or not _STRUCTURE.fullmatch(structure):
-        raise InvalidArgument("to_sdmx: structure= is AGENCY:ID(VERSION), such as structure='DESTATIS:WAGES(1.0.0)'.")
+        raise InvalidArgument(
+            "to_sdmx: structure= is AGENCY:ID(VERSION), such as structure='DESTATIS:WAGES(1.0.0)'."
+        )
     lines = [_sdmx_table(numbers, structure) for numbers in tables]
-    dimensions = [name for name in lines[-1].columns if any(name not in table.columns for table in lines)]
+    dimensions = [
+        name for name in lines[-1].columns if any(name not in table.columns for table in lines)
+    ]
     together = pl.concat(lines, how="diagonal").select(lines[-1].columns)
     return write_csv(together.with_columns(pl.col(dimensions).fill_null("_T")), path)
 
 
 def _sdmx_table(numbers: Numbers, structure: str) -> pl.DataFrame:
-    """One row per released number: dimensions, measure, value, interval, and why a value is missing."""
+    """One row per released number: dimensions, measure, value,
+    interval, and why a value is missing.
+    """
     errors = error_table(numbers, 0.05)
     by = errors.columns[: len(numbers.by)]
-    dated = [name for name, key in zip(by, numbers.by, strict=True) if _is_date(numbers.long.schema[key])]
-    names = _names(numbers.by, dict(zip(by, numbers.by, strict=True))[dated[0]] if len(dated) == 1 else "")
+    dated = [
+        name for name, key in zip(by, numbers.by, strict=True) if _is_date(numbers.long.schema[key])
+    ]
+    names = _names(
+        numbers.by, dict(zip(by, numbers.by, strict=True))[dated[0]] if len(dated) == 1 else ""
+    )
     totals = pl.Series(np.arange(errors.height) >= numbers.long.height * len(numbers.outputs))
     dimensions = [
         pl.when(totals & (keys.str.contains("^All_*$") | (keys == "")))
@@ -53,13 +73,20 @@ def _sdmx_table(numbers: Numbers, structure: str) -> pl.DataFrame:
     shares = bool(numbers.layout.normalize)
     least = decimals_of(numbers) if shares else 12
     places = pl.Series([min(decimals(error), least) for error in errors["error"]], dtype=pl.Int64)
-    whole = {o.name for o in numbers.outputs if numbers.long.schema[o.name].is_integer() and not shares}
+    whole = {
+        o.name for o in numbers.outputs if numbers.long.schema[o.name].is_integer() and not shares
+    }
     places = pl.Series(np.where(errors["column"].is_in(list(whole)), 0, places))
     types = {output.name: numbers.long.schema[output.name] for output in numbers.outputs}
     times = {name: dtype for name, dtype in types.items() if dtype.is_temporal()}
     codes = _codes(numbers)
     missing = pl.when(pl.Series(codes > 0)).then(pl.lit("Q")).otherwise(pl.lit("M"))
-    status = pl.when(pl.Series(codes == OTHER)).then(pl.lit("D")).when(pl.Series(codes > 0)).then(pl.lit("C"))
+    status = (
+        pl.when(pl.Series(codes == OTHER))
+        .then(pl.lit("D"))
+        .when(pl.Series(codes > 0))
+        .then(pl.lit("C"))
+    )
     lead = {"STRUCTURE": "dataflow", "STRUCTURE_ID": structure, "ACTION": "R"}
     return errors.select(
         *(pl.lit(text).alias(name) for name, text in lead.items()),
@@ -76,7 +103,9 @@ def _sdmx_table(numbers: Numbers, structure: str) -> pl.DataFrame:
                 ("UPPER", "upper", math.ceil),
             )
         ),
-        pl.when(value.is_not_null() & ~errors["column"].is_in(list(times))).then(places).alias("DECIMALS"),
+        pl.when(value.is_not_null() & ~errors["column"].is_in(list(times)))
+        .then(places)
+        .alias("DECIMALS"),
         pl.when(value.is_not_null()).then(pl.lit("A")).otherwise(missing).alias("OBS_STATUS"),
         status.otherwise(pl.lit("F")).alias("CONF_STATUS"),
     )
@@ -89,7 +118,11 @@ def _codes(numbers: Numbers) -> Any:
     if grid is not None and numbers.hidden_grid is None:
         return np.zeros(error_table(numbers, 0.05).height, np.int64)
     if grid is None or numbers.hidden_grid is None:
-        hidden = numbers.hidden.astype(np.int64) if numbers.hidden_together is None else numbers.hidden_together
+        hidden = (
+            numbers.hidden.astype(np.int64)
+            if numbers.hidden_together is None
+            else numbers.hidden_together
+        )
         return np.tile(hidden, len(numbers.outputs))
     codes, places = numbers.hidden_grid
     cells = codes[: grid.sizes[0], : grid.sizes[1]].ravel()[places]
@@ -109,23 +142,31 @@ def _key(keys: pl.Series) -> pl.Series:
     return texts.str.replace(" 00:00:00", "") if midnight else texts.str.replace(" ", "T")
 
 
-def _texts(values: pl.Series, places: pl.Series, outward: Callable[[float], int] = round) -> list[str | None]:
+def _texts(
+    values: pl.Series, places: pl.Series, outward: Callable[[float], int] = round
+) -> list[str | None]:
     """Numbers with their decimals, of which ends of intervals are rounded outward."""
     cells = zip(values.to_list(), places.to_list(), strict=True)
     return [
-        None if value is None else f"{outward(round(value * 10**number, 4)) / 10**number:.{number}f}"
+        None
+        if value is None
+        else f"{outward(round(value * 10**number, 4)) / 10**number:.{number}f}"
         for value, number in cells
     ]
 
 
 def _times(errors: pl.DataFrame, end: str, name: str, dtype: pl.DataType) -> pl.Series:
-    """The dates, times or durations of one column as ISO 8601 writes them, to its decimals; null in other lines."""
+    """The dates, times or durations of one column as ISO 8601 writes them, to its
+    decimals; null in other lines.
+    """
     title = {"value": "x", "lower": "x_low", "upper": "x_high"}[end]
     here = pl.when(errors["column"] == name).then(errors[end])
     ticks = {"value": here.round(), "lower": here.floor(), "upper": here.ceil()}[end]
     times = errors.select(ticks.cast(pl.Int64, strict=False).cast(dtype).alias(title))
     error = errors.filter(column=name)["error"].min()
-    times = in_decimals(times, {title: decimals(error if isinstance(error, float) else None, dtype)})
+    times = in_decimals(
+        times, {title: decimals(error if isinstance(error, float) else None, dtype)}
+    )
     return in_iso(times[title]).str.replace(r"\.0+(\D|$)", "$1")
 
 
@@ -134,7 +175,9 @@ def _is_date(dtype: pl.DataType) -> bool:
 
 
 def _names(by: tuple[str, ...], dated: str) -> list[str]:
-    """Identifiers of the dimensions: capital letters, digits and underscores, beginning with a letter."""
+    """Identifiers of the dimensions: capital letters, digits and
+    underscores, beginning with a letter.
+    """
     names: list[str] = []
     for name in by:
         upper = re.sub(r"[^A-Z0-9_]", "_", name.upper())

@@ -1,4 +1,6 @@
-"""Checks: divergences, brute force over small universes, and plots, which hold a claim against the truth."""
+"""Checks: divergences, brute force over small universes, and plots, which
+hold a claim against the truth.
+"""
 
 from dpframe.theory.checks.brute_force import (
     TableQuery,

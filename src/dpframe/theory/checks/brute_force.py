@@ -1,7 +1,8 @@
-"""Sensitivity by brute force: the largest change over every dataset of a small universe and every neighbour.
+"""Sensitivity by brute force: the largest change over every dataset of a
+small universe and every neighbour.
 
-It is a lower bound on the true sensitivity, and exact for datasets of this universe. The tests of this package compare
-the maps of `dpframe.theory` with it.
+It is a lower bound on the true sensitivity, and exact for datasets of this universe. The tests of
+this package compare the maps of `dpframe.theory` with it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ Records = Any  # a sequence, a mapping of columns, or a table with columns
 
 @runtime_checkable
 class TableQuery(Protocol):
-    """A question about a table that can be asked of any other table with the same columns, without noise.
+    """A question about a table that can be asked of any other table with
+    the same columns, without noise.
 
     >>> import polars as pl, dpframe as dp
     >>> rows = pl.DataFrame({"user": [1, 1, 2]})
@@ -51,7 +53,9 @@ class TableQuery(Protocol):
         ...
 
     def exact_totals(self, table: Any) -> Mapping[str, Mapping[Any, int | Fraction]]:
-        """The exact totals of a pandas DataFrame with the protected columns: {name of a total: {group key: value}}."""
+        """The exact totals of a pandas DataFrame with the protected columns: {name
+        of a total: {group key: value}}.
+        """
         ...
 
 
@@ -69,24 +73,28 @@ def empirical_sensitivity(
 ) -> Answer:
     """The largest change of a query between neighbouring datasets, by trying all of them.
 
-    Input:  query: a function of a dataset; "count", "sum", "mean", "median", "min", "max", "var", "std" (the last two
-            divide by n) or "percentile 25" (linear between records), which like `np.mean` are computed exactly; a
-            Transformation, which is applied to members of its input domain; or a query of this library (`TableQuery`).
-            universe: the records to draw from. From a sequence each record is drawn at most once (equal records as
-            often as they are listed); with `replacement=True` each value may be drawn up to `size` times. From a
-            mapping {name: records} each entry is used separately, and so are the columns of a DataFrame if the query is
-            a name; otherwise the query gets DataFrames.
-            size: records per dataset; distance: the largest number of records added or removed (neighbors="add-remove")
-            or replaced ("replace"); metric: how two answers are compared (|a - b|, or L1Distance() for vectors);
-            progress: True, False, or None, which shows a line on an interactive standard error if it takes long;
-            limit: the largest number of comparisons
-    Output: float, in the unit of the answers; a mapping if there are several columns; for a `TableQuery` a mapping from
-            the name of each noisy total to its Sensitivity, where `size` counts units and a neighbour has one unit
-            more or less
-    Bound:  the maximum of metric.distance(query(D), query(D')) over all D with `size` records and all D' within the
-            distance. Datasets are left out if the answer is NaN, or if they are empty and the query fails
+    Input:  query: a function of a dataset; "count", "sum", "mean", "median", "min", "max", "var",
+            "std" (the last two divide by n) or "percentile 25" (linear between records), which like
+            `np.mean` are computed exactly; a Transformation, which is applied to members of its
+            input domain; or a query of this library (`TableQuery`). universe: the records to draw
+            from. From a sequence each record is drawn at most once (equal records as often as they
+            are listed); with `replacement=True` each value may be drawn up to `size` times. From a
+            mapping {name: records} each entry is used separately, and so are the columns of a
+            DataFrame if the query is a name; otherwise the query gets DataFrames. size: records per
+            dataset; distance: the largest number of records added or removed
+            (neighbors="add-remove") or replaced ("replace"); metric: how two answers are compared
+            (|a - b|, or L1Distance() for vectors); progress: True, False, or None, which shows a
+            line on an interactive standard error if it takes long; limit: the largest number of
+            comparisons
+    Output: float, in the unit of the answers; a mapping if there are several columns; for a
+            `TableQuery` a mapping from the name of each noisy total to its Sensitivity, where
+            `size` counts units and a neighbour has one unit more or less
+    Bound:  the maximum of metric.distance(query(D), query(D')) over all D with `size` records and
+            all D' within the distance. Datasets are left out if the answer is NaN, or if they are
+            empty and the query fails
     Source: by definition of global sensitivity, Dwork, McSherry, Nissim and Smith 2006
-    Errors: InvalidArgument; UnsupportedOperation, which states the number of datasets, when there are too many to try
+    Errors: InvalidArgument; UnsupportedOperation, which states the number of datasets, when there
+            are too many to try
 
     >>> empirical_sensitivity("sum", [1, 2, 3, 4], size=3)
     4.0
@@ -98,9 +106,16 @@ def empirical_sensitivity(
     search = _Search(read_whole(distance, 1, math.inf, sentence), relation, progress, limit)
     if isinstance(query, TableQuery):
         return _table_sensitivity(query, universe, size, search)
-    columns = _columns(universe) if isinstance(query, str) or isinstance(universe, Mapping) else None
+    columns = (
+        _columns(universe) if isinstance(query, str) or isinstance(universe, Mapping) else None
+    )
     if columns is not None:
-        options: dict[str, Any] = {"metric": metric, "progress": progress, "limit": limit, "replacement": replacement}
+        options: dict[str, Any] = {
+            "metric": metric,
+            "progress": progress,
+            "limit": limit,
+            "replacement": replacement,
+        }
         return {
             name: empirical_sensitivity(query, values, size, distance, neighbors, **options)
             for name, values in columns.items()
@@ -109,7 +124,8 @@ def empirical_sensitivity(
     largest = _of_records(query, records, shape, (size, replacement), metric, search)
     if largest is None:
         raise InvalidArgument(
-            "empirical_sensitivity: no two neighbours have a defined answer; is the universe too small?"
+            "empirical_sensitivity: no two neighbours have a defined answer; is the universe too "
+            "small?"
         )
     return largest
 
@@ -122,14 +138,17 @@ def _of_records(
     metric: Metric | None,
     search: _Search,
 ) -> Answer:
-    """The largest change of a query over datasets of these records; None if no two neighbours have an answer."""
+    """The largest change of a query over datasets of these records;
+    None if no two neighbours have an answer.
+    """
     exact = None if isinstance(query, Transformation) else exact_statistic(query)
     if exact is not None:
         records, shape = [_exactly(r) for r in records], list
     every = Universe.of(records, *sampling)
     ask, compare = _asked(query if exact is None else exact, metric)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore", RuntimeWarning)  # Queries of empty or tiny datasets warn and return NaN.
+        # Queries of empty or tiny datasets warn and return NaN.
+        warnings.simplefilter("ignore", RuntimeWarning)
         return search.answered(every, lambda rows: ask(shape(rows)), compare)
 
 
@@ -137,7 +156,9 @@ def _relation(neighbors: str) -> Relation:
     try:
         return Relation(neighbors)
     except ValueError:
-        raise InvalidArgument(f'neighbors={neighbors!r}: it is "add-remove" or "replace".') from None
+        raise InvalidArgument(
+            f'neighbors={neighbors!r}: it is "add-remove" or "replace".'
+        ) from None
 
 
 # The universe
@@ -153,7 +174,9 @@ def _columns(universe: Records) -> dict[str, list[object]] | None:
 
 
 def _records(universe: Records) -> tuple[list[Any], Callable[[list[Any]], Records]]:
-    """The records, and the function that turns some of them into a dataset: a frame, an array of numbers, or a list."""
+    """The records, and the function that turns some of them into a dataset:
+    a frame, an array of numbers, or a list.
+    """
     columns = _columns(universe)
     if columns is not None:
         names = list(columns)
@@ -172,12 +195,16 @@ def _records(universe: Records) -> tuple[list[Any], Callable[[list[Any]], Record
 
 
 def _asked(query: Query, metric: Metric | None) -> tuple[Callable[[object], Answer], Compare]:
-    """The query as a function that returns None if it is undefined, and the function that compares two answers."""
+    """The query as a function that returns None if it is undefined, and the
+    function that compares two answers.
+    """
     if isinstance(query, Transformation):
         compare = (metric or query.output_metric).distance
         return lambda data: query.invoke(data) if query.input_domain.member(data) else None, compare
     if not callable(query):
-        raise InvalidArgument(f"query={query!r}: give a function of a dataset, or the name of a statistic.")
+        raise InvalidArgument(
+            f"query={query!r}: give a function of a dataset, or the name of a statistic."
+        )
 
     def ask(data: Any) -> object:
         if len(data) > 0:
@@ -197,7 +224,8 @@ def _exactly(value: object) -> int | Fraction:
         case float() | np.floating() if math.isfinite(value):
             return Fraction(float(value))
     raise InvalidArgument(
-        "empirical_sensitivity: this statistic is of finite numbers; the universe has something else."
+        "empirical_sensitivity: this statistic is of finite numbers; the universe has something "
+        "else."
     )
 
 
@@ -225,7 +253,9 @@ def _difference(a: Answer, b: Answer) -> float:
 
 @dataclass(frozen=True)
 class _Search:
-    """The search over neighbouring datasets: their relation, a line of progress, and the most comparisons."""
+    """The search over neighbouring datasets: their relation, a line of
+    progress, and the most comparisons.
+    """
 
     distance: int
     relation: Relation
@@ -233,8 +263,12 @@ class _Search:
     limit: int
 
     def answered(self, every: Universe, ask: Ask, compare: Compare) -> Answer:
-        """The largest change: for numbers by common parts, for other answers by trying every pair of neighbours."""
-        numbers = compare is _difference or isinstance(getattr(compare, "__self__", None), AbsoluteDistance)
+        """The largest change: for numbers by common parts, for other answers by
+        trying every pair of neighbours.
+        """
+        numbers = compare is _difference or isinstance(
+            getattr(compare, "__self__", None), AbsoluteDistance
+        )
         if numbers and common_part_work(every, self.distance, self.relation) <= self.limit:
             with contextlib.suppress(NotNumbersError):
                 change = largest_number(every, self.distance, self.relation, ask, self.progress)
@@ -242,16 +276,18 @@ class _Search:
         return self.largest(every, ask, compare)
 
     def largest(self, every: Universe, ask: Ask, compare: Compare) -> Answer:
-        """The largest distance between answers of neighbours; None if no two neighbours have an answer.
+        """The largest distance between answers of neighbours;
+        None if no two neighbours have an answer.
 
         Errors: UnsupportedOperation where there are too many
         """
         changes = every.changes(self.distance, self.relation)
         if every.datasets * (changes + 1) > self.limit:
             raise UnsupportedOperation(
-                f"empirical_sensitivity: there are {every.datasets} datasets of {every.size} records, each with up to "
-                f"{changes} neighbours; that is more than limit={self.limit} comparisons and would take too long. Make "
-                "the universe, the size or the distance smaller, or raise limit=."
+                f"empirical_sensitivity: there are {every.datasets} datasets of {every.size} "
+                f"records, each with up to {changes} neighbours; that is more than "
+                f"limit={self.limit} comparisons and would take too long. Make the universe, the "
+                "size or the distance smaller, or raise limit=."
             )
         answer = cache(lambda counts: ask(every.records(counts)))
         largest: Answer = None
@@ -275,13 +311,19 @@ def _greater(a: Answer, b: Answer) -> Answer:
     return max(a, b)
 
 
-def _table_sensitivity(query: TableQuery, universe: Records, size: int, search: _Search) -> dict[str, Sensitivity]:
-    """For each noisy total, the largest l0, l1, l2 and linf between tables that differ in whole units."""
+def _table_sensitivity(
+    query: TableQuery, universe: Records, size: int, search: _Search
+) -> dict[str, Sensitivity]:
+    """For each noisy total, the largest l0, l1, l2 and linf between
+    tables that differ in whole units.
+    """
     import pandas as pd
 
     columns = _columns(universe)
     if columns is None:
-        raise InvalidArgument("universe: a query of a table needs rows with columns: a DataFrame, or a mapping.")
+        raise InvalidArgument(
+            "universe: a query of a table needs rows with columns: a DataFrame, or a mapping."
+        )
     rows = pd.DataFrame(columns)
     owners = list(query.unit_columns)
     places: list[Sequence[int]]
@@ -293,14 +335,19 @@ def _table_sensitivity(query: TableQuery, universe: Records, size: int, search: 
     every = Universe.of(range(len(places)), size)
 
     def ask(units: list[int]) -> object:
-        return query.exact_totals(rows.iloc[[i for u in units for i in places[u]]].reset_index(drop=True))
+        return query.exact_totals(
+            rows.iloc[[i for u in units for i in places[u]]].reset_index(drop=True)
+        )
 
     in_both: frozenset[str] = getattr(query, "only_in_both", frozenset())
     largest = search.largest(every, ask, partial(_sensitivities, in_both=in_both))
     if largest is None:
-        raise InvalidArgument("empirical_sensitivity: there are no two neighbours; is the universe too small?")
+        raise InvalidArgument(
+            "empirical_sensitivity: there are no two neighbours; is the universe too small?"
+        )
     return {
-        name: Sensitivity.of(l0=part[0], l1=part[1], l2_squared=part[2], linf=part[3]) for name, part in largest.items()
+        name: Sensitivity.of(l0=part[0], l1=part[1], l2_squared=part[2], linf=part[3])
+        for name, part in largest.items()
     }
 
 
@@ -312,8 +359,8 @@ def _sensitivities(a: Answer, b: Answer, in_both: frozenset[str]) -> dict[str, N
 def distances(a: Mapping[Any, Any], b: Mapping[Any, Any], *, in_both: bool = False) -> Norms:
     """(l0, l1, l2², linf) between two answers by group, exact.
 
-    A group that is missing counts as 0. With `in_both`, a group that one answer lacks is an event of keys, which δ
-    pays for, and no distance.
+    A group that is missing counts as 0. With `in_both`, a group that one answer lacks is an event
+    of keys, which δ pays for, and no distance.
     """
     groups = [k for k in {**a, **b} if not in_both or (k in a and k in b)]
     parts = [abs(Fraction(a.get(k, 0)) - Fraction(b.get(k, 0))) for k in groups]
@@ -372,9 +419,11 @@ def exact_statistic(query: Query) -> Statistic | None:
 
     No rounding of floats then affects a largest change.
 
-    Input:  "count", "sum", "mean", "median", "min", "max", "var", "std", "percentile 25", or `np.mean` and its like
-    Output: function of exact numbers. Percentiles interpolate linearly between records; variance and standard
-            deviation divide by n, as numpy does. It fails on an empty dataset where it is undefined
+    Input:  "count", "sum", "mean", "median", "min", "max", "var", "std", "percentile 25", or
+            `np.mean` and its like
+    Output: function of exact numbers. Percentiles interpolate linearly between records; variance
+            and standard deviation divide by n, as numpy does. It fails on an empty dataset where it
+            is undefined
     Errors: InvalidArgument for another name
 
     >>> exact_statistic("percentile 25")([1, 2, 4])
@@ -390,5 +439,7 @@ def exact_statistic(query: Query) -> Statistic | None:
         percent = Fraction(percentile[1])
         return lambda x: _percentile(x, percent)
     if query not in _NAMED:
-        raise InvalidArgument(f'query={query!r}: it is one of {", ".join(map(repr, _NAMED))}, or "percentile 25".')
+        raise InvalidArgument(
+            f'query={query!r}: it is one of {", ".join(map(repr, _NAMED))}, or "percentile 25".'
+        )
     return _NAMED[query]

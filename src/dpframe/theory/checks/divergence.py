@@ -1,8 +1,9 @@
 """Divergences between two output distributions, computed to test what a map promises.
 
-A distribution is a mapping {outcome: probability}, a sequence of probabilities (outcomes 0, 1, …), or a frozen scipy
-distribution, discrete or continuous. A set S of outcomes is a collection, or a function from an outcome to bool; for a
-continuous distribution it is an interval (lower, upper) or a list of disjoint intervals.
+A distribution is a mapping {outcome: probability}, a sequence of probabilities (outcomes 0, 1, …),
+or a frozen scipy distribution, discrete or continuous. A set S of outcomes is a collection, or a
+function from an outcome to bool; for a continuous distribution it is an interval (lower, upper) or
+a list of disjoint intervals.
 """
 
 from __future__ import annotations
@@ -19,19 +20,24 @@ from dpframe.arrays import Array
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.noise import smallest_integer
 
-Distribution = Any  # probabilities (a sequence or a mapping), or a distribution of scipy.stats, which has no types
+# probabilities (a sequence or a mapping), or a distribution of scipy.stats, which has no types
+Distribution = Any
 Finite = dict[Any, float]
 
 
 def max_divergence(p: Distribution, q: Distribution, over: Any = None) -> float:
-    """The largest log ratio of the probabilities that two distributions give to an event: ln P[S]/Q[S].
+    """The largest log ratio of the probabilities that two distributions
+    give to an event: ln P[S]/Q[S].
 
-    Input:  p and q, distributions of one kind (see the module); over: one event S, or None for the largest over all
-    Output: float (nats): for one S its signed log ratio, otherwise the supremum over S, which is at least 0. Infinite
-            if p gives probability to an event and q does not. ε-DP bounds both max_divergence(p, q) and
-            max_divergence(q, p)
-    Source: Dwork, Rothblum and Vadhan 2010, definition of D∞; over all events it is the largest ratio of the densities
-    Errors: InvalidArgument for an argument that is not a distribution, or if only one of the two is continuous
+    Input:  p and q, distributions of one kind (see the module); over: one event S, or None for the
+            largest over all
+    Output: float (nats): for one S its signed log ratio, otherwise the supremum over S, which is at
+            least 0. Infinite if p gives probability to an event and q does not. ε-DP bounds both
+            max_divergence(p, q) and max_divergence(q, p)
+    Source: Dwork, Rothblum and Vadhan 2010, definition of D∞; over all events it is the largest
+            ratio of the densities
+    Errors: InvalidArgument for an argument that is not a distribution, or if only one of the two is
+            continuous
 
     >>> max_divergence({"a": 0.5, "b": 0.5}, {"a": 0.25, "b": 0.75}, over={"a"}) == math.log(2)
     True
@@ -39,7 +45,9 @@ def max_divergence(p: Distribution, q: Distribution, over: Any = None) -> float:
     True
     """
     if _continuous(p) != _continuous(q):
-        raise InvalidArgument("max_divergence: one distribution is continuous and the other is not.")
+        raise InvalidArgument(
+            "max_divergence: one distribution is continuous and the other is not."
+        )
     if _continuous(p):
         if over is not None:
             return _log_ratio(event_mass(p, over), event_mass(q, over))
@@ -48,17 +56,19 @@ def max_divergence(p: Distribution, q: Distribution, over: Any = None) -> float:
     if over is not None:
         inside = _membership(over, p_table)
         return _log_ratio(
-            math.fsum(v for k, v in p_table.items() if inside(k)), math.fsum(v for k, v in q_table.items() if inside(k))
+            math.fsum(v for k, v in p_table.items() if inside(k)),
+            math.fsum(v for k, v in q_table.items() if inside(k)),
         )
     return max(0.0, max(_log_ratio(v, q_table[k]) for k, v in p_table.items() if v > 0))
 
 
 def hockey_stick_divergence(p: Distribution, q: Distribution, epsilon: float) -> float:
-    """The δ of (ε, δ)-DP in one direction: the mass by which p exceeds e^ε·q, sup over S of P[S] - e^ε·Q[S].
+    """The δ of (ε, δ)-DP in one direction: the mass by which p exceeds e^ε·q,
+    sup over S of P[S] - e^ε·Q[S].
 
     Input:  p and q as in `max_divergence`; epsilon >= 0
-    Output: float in [0, 1]; for continuous distributions from the masses of the intervals where p's density is above
-            e^ε·q's, which are found on a fine grid of quantiles
+    Output: float in [0, 1]; for continuous distributions from the masses of the intervals where p's
+            density is above e^ε·q's, which are found on a fine grid of quantiles
     Source: Balle, Barthe and Gaboardi 2018, arXiv:1807.01647
     Errors: InvalidArgument
 
@@ -91,13 +101,19 @@ def renyi_divergence(p: Distribution, q: Distribution, alpha: float) -> float:
     if _continuous(p):
 
         def term(x: float) -> float:
-            return math.exp(min(700.0, alpha * float(p.logpdf(x)) + (1 - alpha) * float(q.logpdf(x))))
+            return math.exp(
+                min(700.0, alpha * float(p.logpdf(x)) + (1 - alpha) * float(q.logpdf(x)))
+            )
 
         return math.log(_integral(p, q, term)) / (alpha - 1)
     p_table, q_table = _aligned(p, q)
     if any(v > 0 and q_table[k] == 0 for k, v in p_table.items()):
         return math.inf
-    terms = [alpha * math.log(v) + (1 - alpha) * math.log(q_table[k]) for k, v in p_table.items() if v > 0]
+    terms = [
+        alpha * math.log(v) + (1 - alpha) * math.log(q_table[k])
+        for k, v in p_table.items()
+        if v > 0
+    ]
     top = max(terms)
     return (top + math.log(math.fsum(math.exp(x - top) for x in terms))) / (alpha - 1)
 
@@ -110,7 +126,9 @@ def _continuous(p: Distribution) -> bool:
 
 
 def _finite(p: Distribution, others: tuple[Distribution, ...] = ()) -> Finite:
-    """A discrete distribution as a table; for scipy's infinite ones without tails that are negligible in floats."""
+    """A discrete distribution as a table; for scipy's infinite ones without tails
+    that are negligible in floats.
+    """
     if hasattr(p, "logpmf"):
         low, high = _range([p, *others])
         outcomes = np.arange(low, high + 1)
@@ -122,8 +140,8 @@ def _finite(p: Distribution, others: tuple[Distribution, ...] = ()) -> Finite:
             table = {i: _probability(v) for i, v in enumerate(p)}
         case _:
             raise InvalidArgument(
-                f"{type(p).__name__} is no distribution; give {{outcome: probability}}, a list of probabilities, or a "
-                "distribution of scipy."
+                f"{type(p).__name__} is no distribution; give {{outcome: probability}}, a list of "
+                "probabilities, or a distribution of scipy."
             )
     if not table or abs(math.fsum(table.values()) - 1) > 1e-9:
         raise InvalidArgument(f"The probabilities add up to {math.fsum(table.values())}, not to 1.")
@@ -138,13 +156,24 @@ def _probability(value: Any) -> float:
 
 
 def _range(distributions: Sequence[Distribution]) -> tuple[int, int]:
-    """The integers to compare on: a finite support in full, an infinite one as far as floats do not underflow."""
+    """The integers to compare on: a finite support in full, an infinite one as
+    far as floats do not underflow.
+    """
     supports = [d.support() for d in distributions]
     lows = [int(s[0]) for s in supports if math.isfinite(s[0])]
     highs = [int(s[1]) for s in supports if math.isfinite(s[1])]
-    # An infinite tail is cut where the lighter of the two ends; beyond that there is next to no probability.
-    starts = [_outward(d.cdf, -1, d) for d, s in zip(distributions, supports, strict=True) if not math.isfinite(s[0])]
-    ends = [_outward(d.sf, 1, d) for d, s in zip(distributions, supports, strict=True) if not math.isfinite(s[1])]
+    # An infinite tail is cut where the lighter of the two ends; beyond that there is next to no
+    # probability.
+    starts = [
+        _outward(d.cdf, -1, d)
+        for d, s in zip(distributions, supports, strict=True)
+        if not math.isfinite(s[0])
+    ]
+    ends = [
+        _outward(d.sf, 1, d)
+        for d, s in zip(distributions, supports, strict=True)
+        if not math.isfinite(s[1])
+    ]
     low = min(lows + ([max(starts)] if starts else []))
     high = max(highs + ([min(ends)] if ends else []))
     if high - low > 10_000_000:
@@ -153,11 +182,14 @@ def _range(distributions: Sequence[Distribution]) -> tuple[int, int]:
 
 
 def _outward(tail: Callable[[Any], Any], sign: int, p: Distribution) -> int:
-    """Approximately the last integer on this side with probability above 10^-290, or with a tail above 10^-200."""
+    """Approximately the last integer on this side with probability above
+    10^-290, or with a tail above 10^-200.
+    """
 
     def matters(steps: int) -> bool:
         at = middle + sign * steps
-        return bool(p.pmf(at) > 1e-290 or tail(at) > 1e-200)  # scipy's tails may lose their digits, its masses do not
+        # scipy's tails may lose their digits, its masses do not
+        return bool(p.pmf(at) > 1e-290 or tail(at) > 1e-200)
 
     middle = int(p.median())
     return middle + sign * (smallest_integer(lambda steps: steps > 0 and not matters(steps), 1) - 1)
@@ -188,7 +220,11 @@ def _log_ratio(top: float, bottom: float) -> float:
 
 
 def _intervals(over: Any) -> list[tuple[float, float]]:
-    pairs = [over] if isinstance(over, tuple) and len(over) == 2 and np.ndim(over[0]) == 0 else list(over)
+    pairs = (
+        [over]
+        if isinstance(over, tuple) and len(over) == 2 and np.ndim(over[0]) == 0
+        else list(over)
+    )
     if not pairs or any(len(pair) != 2 or not pair[0] <= pair[1] for pair in pairs):
         raise InvalidArgument("over: give an interval (lower, upper), or a list of disjoint ones.")
     pairs = sorted((float(a), float(b)) for a, b in pairs)
@@ -213,7 +249,8 @@ def event_mass(p: Distribution, over: Any) -> float:
         return math.fsum(v for k, v in table.items() if inside(k))
     middle = float(p.median())
     return math.fsum(
-        float(p.sf(a) - p.sf(b)) if a > middle else float(p.cdf(b) - p.cdf(a)) for a, b in _intervals(over)
+        float(p.sf(a) - p.sf(b)) if a > middle else float(p.cdf(b) - p.cdf(a))
+        for a, b in _intervals(over)
     )
 
 
@@ -258,7 +295,10 @@ def _integral(p: Distribution, q: Distribution, function: Callable[[float], floa
     cuts += [float(p.ppf(u)) for u in (1e-300, 1e-30, 1e-9, 1e-3, 0.1, 0.5)]
     cuts += [float(p.isf(u)) for u in (0.1, 1e-3, 1e-9, 1e-30, 1e-300)]
     cuts = sorted({c for c in cuts if math.isfinite(c)})
-    return math.fsum(quad(function, a, b, limit=500, epsabs=0, epsrel=1e-10)[0] for a, b in itertools.pairwise(cuts))
+    return math.fsum(
+        quad(function, a, b, limit=500, epsabs=0, epsrel=1e-10)[0]
+        for a, b in itertools.pairwise(cuts)
+    )
 
 
 def _continuous_supremum(p: Distribution, q: Distribution) -> float:
@@ -283,7 +323,9 @@ def _known_family(p: Distribution, q: Distribution) -> float | None:
 
 
 def _searched_supremum(p: Distribution, q: Distribution) -> float:
-    """The largest difference of log densities: on quantiles far into both tails, then refined around the best ones."""
+    """The largest difference of log densities: on quantiles far into both tails,
+    then refined around the best ones.
+    """
     points = _quantiles(p)
     ratio = _ratio(p, q, points)
     if np.isposinf(ratio).any():
@@ -302,10 +344,11 @@ def _searched_supremum(p: Distribution, q: Distribution) -> float:
 
 
 def _numbers_only(p: Distribution, points: Array, ratio: Array) -> tuple[Any, Any]:
-    """The points at which both densities are numbers. Errors: UnsupportedOperation where that leaves too much open.
+    """The points at which both densities are numbers.
+    Errors: UnsupportedOperation where that leaves too much open.
 
-    A density may be NaN far out in the tails. The largest ratio can still be computed if the ratios decrease toward the
-    outermost points at which both densities are numbers.
+    A density may be NaN far out in the tails. The largest ratio can still be computed if the ratios
+    decrease toward the outermost points at which both densities are numbers.
     """
     numbers = ~np.isnan(ratio)
     if numbers.all():
@@ -317,12 +360,16 @@ def _numbers_only(p: Distribution, points: Array, ratio: Array) -> tuple[Any, An
     if not rises:
         left_end, right_end = ratio[inner[:3]], ratio[inner[-3:]]
         cut_left, cut_right = not numbers[0], not numbers[-1]
-        rises = bool((cut_left and left_end[0] >= left_end.max()) or (cut_right and right_end[-1] >= right_end.max()))
+        rises = bool(
+            (cut_left and left_end[0] >= left_end.max())
+            or (cut_right and right_end[-1] >= right_end.max())
+        )
         rises = rises and not (np.ptp(left_end) == 0 and np.ptp(right_end) == 0)
     if holes or rises:
         raise UnsupportedOperation(
-            "max_divergence: a density is NaN where the largest ratio may lie. Give distributions whose logpdf is a "
-            "number there, or an interval: over=(lower, upper), which needs cdf and sf only."
+            "max_divergence: a density is NaN where the largest ratio may lie. Give distributions "
+            "whose logpdf is a number there, or an interval: over=(lower, upper), which needs cdf "
+            "and sf only."
         )
     return points[inner], ratio[inner]
 
@@ -332,18 +379,27 @@ def _refined(p: Distribution, q: Distribution, low: float, high: float) -> float
     minimize_scalar = _scipy("optimize").minimize_scalar
 
     minimum = minimize_scalar(
-        lambda x: -float(_ratio(p, q, np.array([x]))[0]), bounds=(low, high), method="bounded", options={"xatol": 1e-12}
+        lambda x: -float(_ratio(p, q, np.array([x]))[0]),
+        bounds=(low, high),
+        method="bounded",
+        options={"xatol": 1e-12},
     )
     return -float(minimum.fun)
 
 
 def _tail_supremum(p: Distribution, q: Distribution, start: float) -> float:
-    """The largest log ratio from a far quantile outward, in doubling steps; infinite when it does not settle."""
+    """The largest log ratio from a far quantile outward, in doubling steps;
+    infinite when it does not settle.
+    """
     middle = float(p.median())
     with np.errstate(over="ignore"):
         points = middle + (start - middle) * 2.0 ** np.arange(400)
     with np.errstate(all="ignore"):
-        usable = np.isfinite(points) & np.isfinite(_log_density(p, points)) & ~np.isnan(_log_density(q, points))
+        usable = (
+            np.isfinite(points)
+            & np.isfinite(_log_density(p, points))
+            & ~np.isnan(_log_density(q, points))
+        )
     points = points[: int(np.argmin(usable)) if not usable.all() else len(points)]
     if len(points) < 3:
         return 0.0  # The search over quantiles already covers this tail.

@@ -1,7 +1,8 @@
-"""Charts of distributions, events and sensitivities, for notebooks. They need the extra `charts` (Altair).
+"""Charts of distributions, events and sensitivities, for notebooks.
+They need the extra `charts` (Altair).
 
-Every function returns an Altair chart of modest size. The colours of two datasets differ in brightness too, so a chart
-is readable in grey.
+Every function returns an Altair chart of modest size. The colours of two datasets differ in
+brightness too, so a chart is readable in grey.
 """
 
 from __future__ import annotations
@@ -69,14 +70,18 @@ def densities(
     """
     alt = altair()
     x = _span([p, q], 0.002)
-    data = _rows(x=[*x, *x], density=[*p.pdf(x), *q.pdf(x)], name=[names[0]] * len(x) + [names[1]] * len(x))
+    data = _rows(
+        x=[*x, *x], density=[*p.pdf(x), *q.pdf(x)], name=[names[0]] * len(x) + [names[1]] * len(x)
+    )
     lines = (
         alt.Chart(data)
         .mark_line(strokeWidth=2)
         .encode(
-            x=alt.X("x:Q", title="release", scale=alt.Scale(domain=[float(x[0]), float(x[-1])], nice=False)).axis(
-                grid=False
-            ),
+            x=alt.X(
+                "x:Q",
+                title="release",
+                scale=alt.Scale(domain=[float(x[0]), float(x[-1])], nice=False),
+            ).axis(grid=False),
             y=alt.Y("density:Q", title="density").axis(grid=False),
             color=_colour(alt, names, "dataset"),
             strokeDash=alt.StrokeDash("name:N", sort=list(names), legend=None),
@@ -116,15 +121,18 @@ def event(
     )
     bars = base.mark_bar(size=26).encode(color=_colour(alt, names).legend(None))
     text = base.mark_text(align="left", dx=4).encode(text="label:N")
-    return (bars + text).properties(width=_WIDTH, height=90, title=title or f"The log ratio of the two is {ratio:.3g}")
+    return (bars + text).properties(
+        width=_WIDTH, height=90, title=title or f"The log ratio of the two is {ratio:.3g}"
+    )
 
 
 @_plot
 def averaged_pair(epsilon: float = 1.0, sensitivity: float = 1.0) -> Chart:
     """The loss of the average of two Laplace releases at ε each, compared with the bound 2ε.
 
-    The chart shows the log ratio of the densities of the average on two neighbours, the log ratio of one release, and
-    the bound of sequential composition. The log ratio comes near 2ε only far out in the tails.
+    The chart shows the log ratio of the densities of the average on two neighbours, the log ratio
+    of one release, and the bound of sequential composition. The log ratio comes near 2ε only far
+    out in the tails.
 
     Input:  epsilon of each release; sensitivity (unit of the release)
     Output: Altair chart
@@ -134,7 +142,8 @@ def averaged_pair(epsilon: float = 1.0, sensitivity: float = 1.0) -> Chart:
     x = np.linspace(-6 * scale, 6 * scale + sensitivity, 601)
 
     def log_density(at: Array) -> Array:
-        # The sum of two Laplace draws has density (1 + |s|/b)·exp(-|s|/b)/(4b), and the average is half of it.
+        # The sum of two Laplace draws has density (1 + |s|/b)·exp(-|s|/b)/(4b), and the average is
+        # half of it.
         s = np.abs(2 * at) / scale
         result: Array = np.log1p(s) - s - math.log(2 * scale)
         return result
@@ -151,18 +160,27 @@ def averaged_pair(epsilon: float = 1.0, sensitivity: float = 1.0) -> Chart:
         alt.Chart(data)
         .mark_line(strokeWidth=2)
         .encode(
-            x=alt.X("x:Q", title="release (true answers 0 and " + f"{sensitivity:g})").axis(grid=False),
-            y=alt.Y("loss:Q", title="privacy loss", scale=alt.Scale(domain=[0, 2.2 * epsilon])).axis(grid=False),
+            x=alt.X("x:Q", title="release (true answers 0 and " + f"{sensitivity:g})").axis(
+                grid=False
+            ),
+            y=alt.Y(
+                "loss:Q", title="privacy loss", scale=alt.Scale(domain=[0, 2.2 * epsilon])
+            ).axis(grid=False),
             color=_colour(alt, names),
             strokeDash=alt.StrokeDash("name:N", sort=names, legend=None),
         )
-        .properties(width=_WIDTH, height=_HEIGHT, title="The sum of the losses is a bound, not the loss")
+        .properties(
+            width=_WIDTH, height=_HEIGHT, title="The sum of the losses is a bound, not the loss"
+        )
     )
 
 
 @_plot
-def relative_errors(errors: Mapping[str, Sequence[float]], title: str = "Error of the cells of a table") -> Chart:
-    """The spread of the relative errors of the cells of several tables, one row per table, on a log scale.
+def relative_errors(
+    errors: Mapping[str, Sequence[float]], title: str = "Error of the cells of a table"
+) -> Chart:
+    """The spread of the relative errors of the cells of several tables, one
+    row per table, on a log scale.
 
     Input:  {table: relative error of each of its cells}; errors below 0.1% are drawn there
     Output: Altair chart
@@ -170,7 +188,8 @@ def relative_errors(errors: Mapping[str, Sequence[float]], title: str = "Error o
     alt = altair()
     names = list(errors)
     data = _rows(
-        name=[n for n in names for _ in errors[n]], error=[max(float(e), 1e-3) for n in names for e in errors[n]]
+        name=[n for n in names for _ in errors[n]],
+        error=[max(float(e), 1e-3) for n in names for e in errors[n]],
     )
     base = alt.Chart(data).encode(
         y=alt.Y("name:N", title=None, sort=names),
@@ -182,7 +201,9 @@ def relative_errors(errors: Mapping[str, Sequence[float]], title: str = "Error o
         ),
     )
     ticks = base.mark_tick(thickness=1.5, size=16, opacity=0.5, color=_COLOURS[0])
-    middle = base.mark_point(shape="diamond", filled=True, size=90, color=_COLOURS[1]).encode(x="median(error):Q")
+    middle = base.mark_point(shape="diamond", filled=True, size=90, color=_COLOURS[1]).encode(
+        x="median(error):Q"
+    )
     return (ticks + middle).properties(width=_WIDTH, height=34 * len(names) + 10, title=title)
 
 
@@ -194,19 +215,26 @@ def sensitivities(
 ) -> Chart:
     """Sensitivity against the number of records in which neighbours differ, one line per query.
 
-    Input:  {query: {distance: sensitivity}}, as `empirical_sensitivity` finds them; unit: of the answers
+    Input:  {query: {distance: sensitivity}}, as `empirical_sensitivity` finds them; unit: of the
+            answers
     Output: Altair chart
     """
     alt = altair()
     names = list(figures)
     points = [(n, d, s) for n in names for d, s in figures[n].items()]
-    data = _rows(name=[p[0] for p in points], distance=[p[1] for p in points], sensitivity=[p[2] for p in points])
+    data = _rows(
+        name=[p[0] for p in points],
+        distance=[p[1] for p in points],
+        sensitivity=[p[2] for p in points],
+    )
     return (
         alt.Chart(data)
         .mark_line(point=True, strokeWidth=2)
         .encode(
             x=alt.X("distance:O", title="records that differ", axis=alt.Axis(labelAngle=0)),
-            y=alt.Y("sensitivity:Q", title=f"sensitivity ({unit})" if unit else "sensitivity").axis(grid=False),
+            y=alt.Y("sensitivity:Q", title=f"sensitivity ({unit})" if unit else "sensitivity").axis(
+                grid=False
+            ),
             color=_colour(alt, names),
             strokeDash=alt.StrokeDash("name:N", sort=names, legend=None),
         )
@@ -231,7 +259,9 @@ def histograms(
     if texts:
         frequencies = Counter([*first, *second])
         order: list[Any] = [value for value, _ in frequencies.most_common(20)]
-        heights: list[Any] = [[list(side).count(value) / len(side) for value in order] for side in (first, second)]
+        heights: list[Any] = [
+            [list(side).count(value) / len(side) for value in order] for side in (first, second)
+        ]
         at = alt.Y("at:N", title="release", sort=order)
     else:
         values = [np.asarray(side, float) for side in (first, second)]
@@ -240,11 +270,19 @@ def histograms(
         heights = [np.histogram(np.clip(side, low, high), edges)[0] / len(side) for side in values]
         order = [float(x) for x in (edges[1:] + edges[:-1]) / 2]
         at = alt.X("at:Q", title="release", scale=alt.Scale(zero=False)).axis(grid=False)
-    data = _rows(at=order * 2, part=[*heights[0], *heights[1]], name=[n for n in names for _ in order])
+    data = _rows(
+        at=order * 2, part=[*heights[0], *heights[1]], name=[n for n in names for _ in order]
+    )
     colour = _colour(alt, names, "dataset")
     part = (alt.X if texts else alt.Y)("part:Q", title="part of the releases").axis(grid=False)
     if texts:
-        chart = alt.Chart(data).mark_bar().encode(y=at, x=part, color=colour, yOffset=alt.YOffset("name:N"))
+        chart = (
+            alt.Chart(data)
+            .mark_bar()
+            .encode(y=at, x=part, color=colour, yOffset=alt.YOffset("name:N"))
+        )
         return chart.properties(width=_WIDTH, height=30 * len(order), title=title)
     chart = alt.Chart(data).mark_area(interpolate="step", opacity=0.35, line=True)
-    return chart.encode(x=at, y=part.stack(None), color=colour).properties(width=_WIDTH, height=_HEIGHT, title=title)
+    return chart.encode(x=at, y=part.stack(None), color=colour).properties(
+        width=_WIDTH, height=_HEIGHT, title=title
+    )

@@ -1,6 +1,8 @@
-"""All datasets of one size over a small universe, and their neighbours, as vectors of multiplicities.
+"""All datasets of one size over a small universe, and their
+neighbours, as vectors of multiplicities.
 
-A dataset is a vector: how often each distinct item of the universe occurs. A neighbour differs by a small vector.
+A dataset is a vector: how often each distinct item of the universe occurs. A neighbour differs by a
+small vector.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ class Universe:
 
     @classmethod
     def of(cls, records: Sequence[object], size: int, replacement: bool = False) -> Universe:
-        """A universe from a list of records, each drawn once; with `replacement`, each may be drawn `size` times."""
+        """A universe from a list of records, each drawn once;
+        with `replacement`, each may be drawn `size` times.
+        """
         items: list[object] = []
         limits: list[int] = []
         places: dict[object, int] = {}
@@ -47,11 +51,15 @@ class Universe:
         if not items:
             raise InvalidArgument("universe: it is empty; give at least one record.")
         if not is_integer(size, 1):
-            raise InvalidArgument(f"size={size!r}: datasets have a whole number of records, at least 1.")
+            raise InvalidArgument(
+                f"size={size!r}: datasets have a whole number of records, at least 1."
+            )
         if replacement:
             limits = [size] * len(items)
         if size > sum(limits):
-            raise InvalidArgument(f"size={size}: the universe has {sum(limits)} records to draw from.")
+            raise InvalidArgument(
+                f"size={size}: the universe has {sum(limits)} records to draw from."
+            )
         return cls(tuple(items), tuple(limits), size)
 
     # How many
@@ -61,11 +69,14 @@ class Universe:
         """The number of different datasets of this size."""
         ways = [1] + [0] * self.size
         for limit in self.limits:
-            ways = [sum(ways[n - k] for k in range(min(limit, n) + 1)) for n in range(self.size + 1)]
+            ways = [
+                sum(ways[n - k] for k in range(min(limit, n) + 1)) for n in range(self.size + 1)
+            ]
         return ways[self.size]
 
     def changes(self, distance: int, relation: Relation) -> int:
-        """The largest number of neighbours of a dataset: that of change vectors, or of other datasets if smaller.
+        """The largest number of neighbours of a dataset:
+        that of change vectors, or of other datasets if smaller.
 
         >>> u = Universe.of([1, 2, 3], size=2)
         >>> u.changes(5, "replace"), u.changes(5, "add-remove")
@@ -82,8 +93,12 @@ class Universe:
     def _vectors(self, distance: int, relation: Relation) -> int:
         k = len(self.items)
         if relation == Relation.ADD_REMOVE:
-            # Choose j items that change, their signs, and how the distance is split: the points of a ball in L1.
-            return sum(2**j * math.comb(k, j) * math.comb(distance, j) for j in range(1, min(k, distance) + 1))
+            # Choose j items that change, their signs, and how the distance is split: the points of
+            # a ball in L1.
+            return sum(
+                2**j * math.comb(k, j) * math.comb(distance, j)
+                for j in range(1, min(k, distance) + 1)
+            )
         return sum(
             math.comb(k, j) * math.comb(r - 1, j - 1) * math.comb(r + k - j - 1, k - j - 1)
             for r in range(1, distance + 1)
@@ -105,14 +120,19 @@ class Universe:
                 yield (count, *tail)
 
     def neighbours(self, dataset: Counts, distance: int, relation: Relation) -> Iterator[Counts]:
-        """Every other dataset within this distance: of any size under add-remove, of the same size under replace."""
+        """Every other dataset within this distance: of any size under add-remove,
+        of the same size under replace.
+        """
         budget = (distance, distance) if relation == Relation.REPLACE else (distance, None)
         for counts in self._near(dataset, 0, *budget):
             if counts != dataset:
                 yield counts
 
-    def _near(self, dataset: Counts, place: int, added: int, removed: int | None) -> Iterator[Counts]:
-        """Change the items from `place` on; `added` and `removed` are the records that may still be added and removed.
+    def _near(
+        self, dataset: Counts, place: int, added: int, removed: int | None
+    ) -> Iterator[Counts]:
+        """Change the items from `place` on; `added` and `removed` are the records that
+        may still be added and removed.
 
         If `removed` is None, additions and removals together are limited by `added`.
         """

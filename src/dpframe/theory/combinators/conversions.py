@@ -27,7 +27,9 @@ Stated = Any  # a Measurement, or a loss by itself
 
 
 def same_measure(measurement: object, measures: tuple[Measure, ...], name: str) -> Measurement:
-    """Check that a measurement's output measure is one of `measures`. Errors: InvalidArgument, MetricMismatch."""
+    """Check that a measurement's output measure is one of `measures`.
+    Errors: InvalidArgument, MetricMismatch.
+    """
     if not isinstance(measurement, Measurement):
         raise InvalidArgument(f"{name}: {measurement!r} is not a measurement.")
     if measurement.output_measure not in measures:
@@ -75,18 +77,24 @@ def pure_to_zcdp(measurement: Stated) -> Stated:
     if _is_number(measurement):
         return privacy.pure_to_zcdp(exact(measurement, "epsilon"))
     m = same_measure(measurement, (MaxDivergence(),), "pure_to_zcdp")
-    return _converted(m, ZeroConcentratedDivergence(), lambda e: math.inf if math.isinf(e) else privacy.pure_to_zcdp(e))
+    return _converted(
+        m,
+        ZeroConcentratedDivergence(),
+        lambda e: math.inf if math.isinf(e) else privacy.pure_to_zcdp(e),
+    )
 
 
 def zcdp_to_approx(measurement: Stated) -> Stated:
     """State ρ (or a pair ρ, δ) as a privacy profile: all pairs (ε, δ) that follow from it.
 
-    Input:  a measurement in ZeroConcentratedDivergence() or Approximate(ZeroConcentratedDivergence()); or a number ρ,
-            whose PrivacyProfile is returned
-    Output: the measurement in SmoothedMaxDivergence() or Approximate(SmoothedMaxDivergence()): map(d_in) has
-            .delta(epsilon=) and .epsilon(delta=)
+    Input:  a measurement in ZeroConcentratedDivergence() or
+            Approximate(ZeroConcentratedDivergence()); or a number ρ, whose PrivacyProfile is
+            returned
+    Output: the measurement in SmoothedMaxDivergence() or Approximate(SmoothedMaxDivergence()):
+            map(d_in) has .delta(epsilon=) and .epsilon(delta=)
     Bound:  the smallest δ over all Rényi orders
-    Source: Canonne, Kamath and Steinke 2020, arXiv:2004.00010, corollary 13; `privacy.zcdp_to_delta`
+    Source: Canonne, Kamath and Steinke 2020, arXiv:2004.00010, corollary 13;
+            `privacy.zcdp_to_delta`
     Errors: MetricMismatch for another measure
 
     >>> from dpframe.theory import AbsoluteDistance, AtomDomain, gaussian
@@ -100,7 +108,9 @@ def zcdp_to_approx(measurement: Stated) -> Stated:
     m = same_measure(measurement, (zcdp, approximate), "zcdp_to_approx")
     if m.output_measure == zcdp:
         return _converted(m, SmoothedMaxDivergence(), _profile)
-    return _converted(m, Approximate(SmoothedMaxDivergence()), lambda loss: (_profile(loss[0]), loss[1]))
+    return _converted(
+        m, Approximate(SmoothedMaxDivergence()), lambda loss: (_profile(loss[0]), loss[1])
+    )
 
 
 def _profile(rho: Fraction | float) -> PrivacyProfile:
@@ -110,7 +120,9 @@ def _profile(rho: Fraction | float) -> PrivacyProfile:
         return PrivacyProfile(lambda epsilon: 1.0, lambda delta: math.inf, "no privacy")
     return PrivacyProfile(
         lambda epsilon: privacy.zcdp_to_delta(rho, exact(epsilon, "epsilon")),
-        lambda delta: math.inf if delta == 0 else privacy.zcdp_to_epsilon(rho, exact(delta, "delta")),
+        lambda delta: (
+            math.inf if delta == 0 else privacy.zcdp_to_epsilon(rho, exact(delta, "delta"))
+        ),
         f"ρ={upward(Fraction(rho)):.6g}",
     )
 
@@ -118,16 +130,19 @@ def _profile(rho: Fraction | float) -> PrivacyProfile:
 def fix_delta(measurement: Stated, delta: Real) -> Stated:
     """Read a privacy profile at one δ: the loss becomes the pair (ε, δ).
 
-    Input:  a measurement in SmoothedMaxDivergence() or Approximate(SmoothedMaxDivergence()), or a PrivacyProfile;
-            delta in [0, 1]
+    Input:  a measurement in SmoothedMaxDivergence() or Approximate(SmoothedMaxDivergence()), or a
+            PrivacyProfile; delta in [0, 1]
     Output: the measurement in Approximate(MaxDivergence()), or the pair (ε, δ) of a profile
-    Bound:  ε is the profile's ε at δ. If the loss has a δ0 of its own (say from a threshold), the profile is read at
-            δ - δ0
+    Bound:  ε is the profile's ε at δ. If the loss has a δ0 of its own (say from a threshold), the
+            profile is read at δ - δ0
     Source: by definition; events of probability δ0 and δ - δ0 together have at most δ
-    Errors: InvalidArgument for delta; MetricMismatch for another measure. Where δ0 exceeds δ, ε is infinite
+    Errors: InvalidArgument for delta; MetricMismatch for another measure. Where δ0 exceeds δ, ε is
+            infinite
 
     >>> from dpframe.theory import AbsoluteDistance, AtomDomain, gaussian
-    >>> m = fix_delta(zcdp_to_approx(gaussian(AtomDomain(float), AbsoluteDistance(), scale=4.0)), 1e-3)
+    >>> m = fix_delta(
+    ...     zcdp_to_approx(gaussian(AtomDomain(float), AbsoluteDistance(), scale=4.0)), 1e-3
+    ... )
     >>> m.check(1, (0.7, 1e-3))
     True
     """
@@ -139,7 +154,9 @@ def fix_delta(measurement: Stated, delta: Real) -> Stated:
     m = same_measure(measurement, (smooth, approximate), "fix_delta")
 
     def change(loss: Loss) -> tuple[Loss, Fraction]:
-        profile, own_delta = (loss, Fraction(0)) if m.output_measure == smooth else (loss[0], probability(loss[1]))
+        profile, own_delta = (
+            (loss, Fraction(0)) if m.output_measure == smooth else (loss[0], probability(loss[1]))
+        )
         if own_delta > target:
             return math.inf, target
         return _epsilon_at(profile, target - own_delta), target

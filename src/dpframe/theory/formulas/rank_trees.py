@@ -1,8 +1,10 @@
-"""Trees of counts over the ordered places of a column: their shape, their noise, and the ranks that follow from them.
+"""Trees of counts over the ordered places of a column:
+their shape, their noise, and the ranks that follow from them.
 
-A tree divides the places (candidates of a quantile) into blocks, these into smaller blocks, and so on down to single
-places. The number of rows in each block is measured with noise. Numbers of rows up to each place follow by least
-squares, and so do quantiles of all ranks and the distribution function, with their errors.
+A tree divides the places (candidates of a quantile) into blocks, these into smaller blocks, and so
+on down to single places. The number of rows in each block is measured with noise. Numbers of rows
+up to each place follow by least squares, and so do quantiles of all ranks and the distribution
+function, with their errors.
 """
 
 from __future__ import annotations
@@ -32,17 +34,21 @@ Floats = NDArray[np.float64]
 class RankTree:
     """The levels of a tree over ordered places, and the part of the price for each level.
 
-    Input:  degrees: how many children a node has, from the root down; parts: the part of the price for the root, for
-            its children, …, for the leaves. They add up to 1, and a level with part 0 is not measured. normal: whether
-            the noise is Gaussian, so that parts are of ρ or μ²; else it is Laplace, and parts are of ε
-    Output: `leaves` is the product of the degrees. Where the column has fewer places, the last leaves are empty
-    Bound:  one level is a histogram. It divides a group's rows, so one unit moves it by at most the l1 and l2 of
-            `plan.choice_totals.tree_total`. Level i gets a part p_i of the price. Laplace noise of scale b/p_i has the
-            ε of l1·p_i/b, and the levels add up to l1/b: that of noise of scale b on one level. Gaussian noise of
-            σ/√p_i has the μ² of l2²·p_i/σ², and the levels add up to l2²/σ². So a tree costs as much as one number of
-            that sensitivity, in ε and in ρ: the ρ of Laplace noise is a convex function of its ε that is 0 at 0, so
+    Input:  degrees: how many children a node has, from the root down; parts: the part of the price
+            for the root, for its children, …, for the leaves. They add up to 1, and a level with
+            part 0 is not measured. normal: whether the noise is Gaussian, so that parts are of ρ or
+            μ²; else it is Laplace, and parts are of ε
+    Output: `leaves` is the product of the degrees. Where the column has fewer places, the last
+            leaves are empty
+    Bound:  one level is a histogram. It divides a group's rows, so one unit moves it by at most the
+            l1 and l2 of `plan.choice_totals.tree_total`. Level i gets a part p_i of the price.
+            Laplace noise of scale b/p_i has the ε of l1·p_i/b, and the levels add up to l1/b: that
+            of noise of scale b on one level. Gaussian noise of σ/√p_i has the μ² of l2²·p_i/σ², and
+            the levels add up to l2²/σ². So a tree costs as much as one number of that sensitivity,
+            in ε and in ρ: the ρ of Laplace noise is a convex function of its ε that is 0 at 0, so
             the parts cost no more than the whole
-    Source: Hay, Rastogi, Miklau, Suciu 2010, arXiv:0904.0942; Dwork and Roth 2014, theorem 3.16, for adding up
+    Source: Hay, Rastogi, Miklau, Suciu 2010, arXiv:0904.0942; Dwork and Roth 2014, theorem 3.16,
+            for adding up
 
     >>> tree = RankTree((2, 2), (Fraction(0), Fraction(1, 2), Fraction(1, 2)), normal=False)
     >>> [level.tolist() for level in tree.levels(np.array([[1, 2, 4]]))]
@@ -61,9 +67,15 @@ class RankTree:
         return math.prod(self.degrees)
 
     def scale_of(self, level: int, scale: float) -> float:
-        """The scale of the noise of a level, rounded up; `scale` is that of all of the price on one number."""
+        """The scale of the noise of a level, rounded up;
+        `scale` is that of all of the price on one number.
+        """
         part = self.parts[level]
-        return root_up(Fraction(scale) ** 2 / part) if self.normal else float_up(Fraction(scale) / part)
+        return (
+            root_up(Fraction(scale) ** 2 / part)
+            if self.normal
+            else float_up(Fraction(scale) / part)
+        )
 
     def levels(self, counts: Array) -> list[Array]:
         """The exact number of rows of each node, level by level from the root: groups by nodes."""
@@ -77,30 +89,41 @@ class RankTree:
 
     @cached_property
     def relative(self) -> tuple[float, ...]:
-        """For each level the variance of its noise, relative to that of all of the price on one number."""
-        return tuple(math.inf if part == 0 else float(1 / part if self.normal else 1 / part**2) for part in self.parts)
+        """For each level the variance of its noise, relative to that of
+        all of the price on one number.
+        """
+        return tuple(
+            math.inf if part == 0 else float(1 / part if self.normal else 1 / part**2)
+            for part in self.parts
+        )
 
     @cached_property
     def error(self) -> float:
-        """Expected error of a rank, in standard deviations of noise with all of the price on one number.
+        """Expected error of a rank, in standard deviations of noise with
+        all of the price on one number.
 
         Input:  the tree
         Output: the root of the mean square, over quantiles of all ranks at all places of the range
-        Bound:  let u_j be the variance of a level-j node's estimate from its own subtree, b_j its number of children,
-                and s the part of its leaves that is below the quantile. Given the node's total, the children are
-                estimated with variances u_(j+1) and covariances that keep the total. With k whole children below the
-                quantile and a part f of one more, the number of rows below it has the additional variance
-                u_(j+1)·(k + f² - b_j·s²), where s = (k + f)/b_j. At a place chosen uniformly k is uniform on 0, …,
-                b_j - 1, f is uniform on [0, 1] and so is s, so its mean is u_(j+1)·(b_j - 1)/6. The rank q of the
-                quantile counts too: its error is (rows below) - q·(all rows), so the root adds u_0·(s - q)², in the
-                mean u_0/6 for a uniform q. The terms of different levels are independent
-        Source: `theory.formulas.trees.Levels.sum_variances`, here for equal degrees; the mean is ours
+        Bound:  let u_j be the variance of a level-j node's estimate from its own subtree, b_j its
+                number of children, and s the part of its leaves that is below the quantile. Given
+                the node's total, the children are estimated with variances u_(j+1) and covariances
+                that keep the total. With k whole children below the quantile and a part f of one
+                more, the number of rows below it has the additional variance u_(j+1)·(k + f² -
+                b_j·s²), where s = (k + f)/b_j. At a place chosen uniformly k is uniform on 0, …,
+                b_j - 1, f is uniform on [0, 1] and so is s, so its mean is u_(j+1)·(b_j - 1)/6. The
+                rank q of the quantile counts too: its error is (rows below) - q·(all rows), so the
+                root adds u_0·(s - q)², in the mean u_0/6 for a uniform q. The terms of different
+                levels are independent
+        Source: `theory.formulas.trees.Levels.sum_variances`, here for equal degrees; the mean is
+                ours
         """
         own = _own(self.degrees, self.relative)
         return math.sqrt(_mean_square(self.degrees, own))
 
     def relative_squares(self, rank: float) -> Floats:
-        """Relative variance of (rows below) - rank·(all rows), for each of the leaves + 1 borders."""
+        """Relative variance of (rows below) - rank·(all rows), for
+        each of the leaves + 1 borders.
+        """
         return self.squares_within + (self._share_below - rank) ** 2 * self.root_square
 
     @property
@@ -115,7 +138,9 @@ class RankTree:
 
     @cached_property
     def squares_within(self) -> Floats:
-        """Relative variance of the rows below each border, given the total of all rows; see `error`."""
+        """Relative variance of the rows below each border, given the
+        total of all rows; see `error`.
+        """
         own, result = _own(self.degrees, self.relative), np.zeros(self.leaves + 1)
         borders, size = np.arange(self.leaves), self.leaves
         for level, degree in enumerate(self.degrees):
@@ -128,25 +153,35 @@ class RankTree:
     def fitted(self, noisy: list[Any], unit: float, square: float, places: int) -> FittedRanks:
         """The least-squares fit of all noisy nodes.
 
-        Input:  noisy: for each level the noisy numbers, groups by nodes (an unmeasured level is ignored); unit: rows in
-                one unit of these numbers; square: variance of the noise with all of the price on one number (units²);
-                places: how many of the leaves are places of the column
+        Input:  noisy: for each level the noisy numbers, groups by nodes (an unmeasured level is
+                ignored); unit: rows in one unit of these numbers; square: variance of the noise
+                with all of the price on one number (units²); places: how many of the leaves are
+                places of the column
         Output: numbers of rows below the borders
         Bound:  post-processing; see `theory.formulas.trees.Levels.estimates`
         """
-        first = tuple(np.arange(math.prod(self.degrees[:i])) * degree for i, degree in enumerate(self.degrees))
+        first = tuple(
+            np.arange(math.prod(self.degrees[:i])) * degree for i, degree in enumerate(self.degrees)
+        )
         tree = Levels(first, self.leaves)
-        estimate = tree.estimates([np.asarray(level, np.float64).T for level in noisy], self.relative)[-1].T
-        below = np.concatenate([np.zeros((len(estimate), 1)), np.cumsum(estimate, axis=1)], axis=1) * unit
+        estimate = tree.estimates(
+            [np.asarray(level, np.float64).T for level in noisy], self.relative
+        )[-1].T
+        below = (
+            np.concatenate([np.zeros((len(estimate), 1)), np.cumsum(estimate, axis=1)], axis=1)
+            * unit
+        )
         return FittedRanks(self, below, math.sqrt(square) * unit, places)
 
 
 @dataclass(frozen=True)
 class FittedRanks:
-    """Estimated numbers of rows below the borders between places, for each group; see `RankTree.fitted`.
+    """Estimated numbers of rows below the borders between places, for
+    each group; see `RankTree.fitted`.
 
-    `deviation` is the standard deviation of noise with all of the price on one number (rows). Border i is below place
-    i, so that the first `places` + 1 borders are those of the column's places.
+    `deviation` is the standard deviation of noise with all of the price on one number (rows).
+    Border i is below place i, so that the first `places` + 1 borders are those of the column's
+    places.
     """
 
     tree: RankTree
@@ -158,22 +193,26 @@ class FittedRanks:
     def monotone(self) -> Floats:
         """Numbers of rows below the borders that never fall, from 0 to all rows.
 
-        Bound:  the middle of the largest estimate so far and the smallest one from here on. If all estimates are within
-                t of the exact numbers, so are these, since the exact numbers do not fall either
+        Bound:  the middle of the largest estimate so far and the smallest one from here on. If all
+                estimates are within t of the exact numbers, so are these, since the exact numbers
+                do not fall either
         """
         rising = np.maximum.accumulate(self.below, axis=1)
         falling = np.minimum.accumulate(self.below[:, ::-1], axis=1)[:, ::-1]
         return np.clip((rising + falling) / 2, 0.0, np.maximum(self.below[:, -1:], 0.0))
 
     def quantiles(self, rank: float) -> Floats:
-        """Place of the quantile among the borders: 2.5 is half way through place 2. It grows with the rank.
+        """Place of the quantile among the borders: 2.5 is half way through place 2.
+        It grows with the rank.
 
         Where noise hides all rows of a group, it is a part `rank` of the way.
         """
         target, places = rank * self.monotone[:, -1], np.full(len(self.below), rank * self.places)
         for group in np.flatnonzero(self.monotone[:, -1] > 0):
             numbers = self.monotone[group, : self.places + 1]
-            first = int(np.clip(np.searchsorted(numbers, target[group], side="left"), 1, self.places))
+            first = int(
+                np.clip(np.searchsorted(numbers, target[group], side="left"), 1, self.places)
+            )
             before, until = numbers[first - 1], numbers[first]
             part = (target[group] - before) / (until - before) if until > before else 0.5
             places[group] = first - 1 + min(max(part, 0.0), 1.0)
@@ -186,41 +225,53 @@ class FittedRanks:
     def reach(self, rank: float, alpha: float) -> tuple[Integers, Integers]:
         """The first and the last place where each group's quantile may be, at confidence 1 - alpha.
 
-        Bound:  the quantile is at a place p where the rows below it are at most rank·(all rows), and those up to it at
-                least that. p depends on the rows alone. At the lower border of p, (rows below) - rank·(all rows) is at
-                most 0, and at its upper border at least 0. Each of the two is estimated with normal noise, or with a
-                sum of Laplace noises, of a known variance: it is off to one side by the tabled distance with
-                probability at most alpha/2, since these laws are symmetric. So with probability 1 - alpha, the lower
-                border of p is among the borders whose estimate is at most its distance, and the upper border among
-                those whose estimate is at least minus it. The interval is from the first of the latter to the last of
-                the former
+        Bound:  the quantile is at a place p where the rows below it are at most rank·(all rows),
+                and those up to it at least that. p depends on the rows alone. At the lower border
+                of p, (rows below) - rank·(all rows) is at most 0, and at its upper border at least
+                0. Each of the two is estimated with normal noise, or with a sum of Laplace noises,
+                of a known variance: it is off to one side by the tabled distance with probability
+                at most alpha/2, since these laws are symmetric. So with probability 1 - alpha, the
+                lower border of p is among the borders whose estimate is at most its distance, and
+                the upper border among those whose estimate is at least minus it. The interval is
+                from the first of the latter to the last of the former
         Source: test inversion (Neyman 1937); `normal_error`, `unimodal_error`
         """
         gaps = (self.below - rank * self.below[:, -1:])[:, : self.places + 1]
-        far = self._times(alpha) * self.deviation * np.sqrt(self.tree.relative_squares(rank))[: self.places + 1]
+        far = (
+            self._times(alpha)
+            * self.deviation
+            * np.sqrt(self.tree.relative_squares(rank))[: self.places + 1]
+        )
         upper_fits, lower_fits = gaps[:, 1:] >= -far[1:], gaps[:, :-1] <= far[:-1]
         first = np.where(upper_fits.any(axis=1), upper_fits.argmax(axis=1), self.places - 1)
-        last = np.where(lower_fits.any(axis=1), self.places - 1 - lower_fits[:, ::-1].argmax(axis=1), 0)
+        last = np.where(
+            lower_fits.any(axis=1), self.places - 1 - lower_fits[:, ::-1].argmax(axis=1), 0
+        )
         return np.minimum(first, last), np.maximum(first, last)
 
     def shares(self, place: float, even: float) -> Floats:
-        """The part of each group's rows below a place among the borders, from 0 to 1; rows are spread in a place.
+        """The part of each group's rows below a place among the borders, from 0 to
+        1; rows are spread in a place.
 
         Where noise hides all rows of a group, it is `even`.
         """
         border = min(max(place, 0.0), float(self.places))
         low = min(int(border), self.places - 1)
-        rows = self.monotone[:, low] + (border - low) * (self.monotone[:, low + 1] - self.monotone[:, low])
+        rows = self.monotone[:, low] + (border - low) * (
+            self.monotone[:, low + 1] - self.monotone[:, low]
+        )
         whole = self.monotone[:, -1]
         return np.asarray(np.where(whole > 0, rows / np.where(whole > 0, whole, 1.0), even))
 
     def share_reach(self, before: int, until: int, alpha: float) -> tuple[Floats, Floats]:
         """The ends of the interval of `shares` at confidence 1 - alpha.
 
-        Input:  borders; before: below it are only rows that count; until: below it are all rows that count
-        Bound:  the exact share is between the shares p at the two borders. A share p fits a border if (rows below) -
-                p·(all rows) is within the distance of `reach`, which is a quadratic inequality in p; each border may
-                miss to its outer side with probability alpha/2
+        Input:  borders; before: below it are only rows that count; until: below it are all rows
+                that count
+        Bound:  the exact share is between the shares p at the two borders. A share p fits a border
+                if (rows below) - p·(all rows) is within the distance of `reach`, which is a
+                quadratic inequality in p; each border may miss to its outer side with probability
+                alpha/2
         Source: Fieller 1954, doi:10.1111/j.2517-6161.1954.tb00159.x
         """
         low, _ = self._share_ends(before, alpha)
@@ -233,7 +284,10 @@ class FittedRanks:
             share = np.full(len(self.below), float(border > 0))
             return share, share
         square = (self._times(alpha) * self.deviation) ** 2
-        root, within = self.tree.root_square * square, float(self.tree.squares_within[border]) * square
+        root, within = (
+            self.tree.root_square * square,
+            float(self.tree.squares_within[border]) * square,
+        )
         part, rows, whole = border / self.tree.leaves, self.below[:, border], self.below[:, -1]
         a, b, c = whole**2 - root, whole * rows - root * part, rows**2 - within - root * part**2
         inside = np.maximum(b**2 - a * c, 0.0)
@@ -241,7 +295,8 @@ class FittedRanks:
         divisor = np.where(bounded, a, 1.0)
         ends = ((b - np.sqrt(inside)) / divisor, (b + np.sqrt(inside)) / divisor)
         low, high = (
-            np.clip(np.where(bounded, end, side), 0.0, 1.0) for end, side in zip(ends, (0.0, 1.0), strict=True)
+            np.clip(np.where(bounded, end, side), 0.0, 1.0)
+            for end, side in zip(ends, (0.0, 1.0), strict=True)
         )
         return low, high
 
@@ -265,16 +320,20 @@ def rank_tree(places: int, *, normal: bool) -> RankTree:
     """The tree over a number of places with the smallest expected error.
 
     Input:  places: at least 1; normal: whether the noise is Gaussian
-    Output: the best of the trees whose nodes have b children each but for the root, for b from 2 to 64, and of the
-            trees whose degrees are powers of two that differ by a factor of at most 2. Parts of the price are moved
-            between levels, 1/60 at a time, as long as that makes the error smaller
-    Bound:  `RankTree.error`. It depends on the number of places and the kind of noise alone, so no data is needed
+    Output: the best of the trees whose nodes have b children each but for the root, for b from 2 to
+            64, and of the trees whose degrees are powers of two that differ by a factor of at most
+            2. Parts of the price are moved between levels, 1/60 at a time, as long as that makes
+            the error smaller
+    Bound:  `RankTree.error`. It depends on the number of places and the kind of noise alone, so no
+            data is needed
 
     >>> tree = rank_tree(1024, normal=False)
     >>> tree.degrees, tree.leaves, round(tree.error, 1)
     ((8, 8, 16), 1024, 7.1)
     """
-    return min((_with_parts(degrees, normal) for degrees in _shapes(places)), key=lambda tree: tree.error)
+    return min(
+        (_with_parts(degrees, normal) for degrees in _shapes(places)), key=lambda tree: tree.error
+    )
 
 
 def _shapes(places: int) -> list[tuple[int, ...]]:
@@ -310,20 +369,26 @@ def _with_parts(degrees: tuple[int, ...], normal: bool) -> RankTree:
 
 
 def tree_is_better(ranks: tuple[Fraction, ...], places: int) -> bool:
-    """Whether one tree has a smaller expected error than one choice for each rank, for the price of both.
+    """Whether one tree has a smaller expected error than one choice for
+    each rank, for the price of both.
 
-    Input:  ranks between 0 and 1 (not these two), each a part of one question; places: number of candidates
+    Input:  ranks between 0 and 1 (not these two), each a part of one question; places: number of
+            candidates
     Output: whether the tree of Laplace noise has the smaller mean error
     Bound:  with ε and l1 = 1, the choice of each of r ranks q = a/b is permute-and-flip of scale
-            2·max(a, b - a)/b·r rows (`rank_scale`). It is off by about one scale, and public rows move it by
-            PRIOR·|q - s| scales at a part s of the range, in the mean PRIOR/3 (`rank_prior`). The error of
-            the tree is a sum of many noises, nearly normal: in the mean √(2/π) times `RankTree.error` times the
-            deviation √2 of Laplace noise. Both errors are in inverse
-            proportion to ε, and both grow with l1, so that price and limits do not matter. Under ρ the choices grow
-            with √r and the tree needs less noise; the choice of ε is taken there too
+            2·max(a, b - a)/b·r rows (`rank_scale`). It is off by about one scale, and public rows
+            move it by PRIOR·|q - s| scales at a part s of the range, in the mean PRIOR/3
+            (`rank_prior`). The error of the tree is a sum of many noises, nearly normal: in the
+            mean √(2/π) times `RankTree.error` times the deviation √2 of Laplace noise. Both errors
+            are in inverse proportion to ε, and both grow with l1, so that price and limits do not
+            matter. Under ρ the choices grow with √r and the tree needs less noise; the choice of ε
+            is taken there too
     Source: ours
 
-    >>> tree_is_better((Fraction(1, 2),), 1024), tree_is_better((Fraction(1, 4), Fraction(3, 4)), 1024)
+    >>> (
+    ...     tree_is_better((Fraction(1, 2),), 1024),
+    ...     tree_is_better((Fraction(1, 4), Fraction(3, 4)), 1024),
+    ... )
     (False, True)
     """
     if len(ranks) < 2:

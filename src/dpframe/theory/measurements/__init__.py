@@ -1,4 +1,6 @@
-"""Measurements: functions that add noise or choose at random, each with a bound on the privacy loss."""
+"""Measurements: functions that add noise or choose at random, each
+with a bound on the privacy loss.
+"""
 
 from dpframe.theory.measurements.additive_noise import (
     gaussian,

@@ -37,23 +37,25 @@ from dpframe.theory.spaces import (
 
 
 def number_domain(domain: Domain, name: str) -> AtomDomain:
-    """The domain of the numbers that noise is added to; they must not be NaN. Errors: DomainMismatch."""
+    """The domain of the numbers that noise is added to; they must not be NaN.
+    Errors: DomainMismatch.
+    """
     atom = domain
     match domain:
         case VectorDomain():
             atom = domain.element_domain
         case MapDomain(possible_keys=None):
             raise DomainMismatch(
-                f"{name}: the keys of {domain!r} are private, and noise does not hide which keys there are. List all "
-                f"possible keys: count_by(..., keys=[...]); or hide rare keys: {name}_threshold(domain, metric, "
-                "scale=..., threshold=...)."
+                f"{name}: the keys of {domain!r} are private, and noise does not hide which keys "
+                "there are. List all possible keys: count_by(..., keys=[...]); or hide rare keys: "
+                f"{name}_threshold(domain, metric, scale=..., threshold=...)."
             )
         case MapDomain():
             atom = domain.value_domain
     if not isinstance(atom, AtomDomain):
         raise DomainMismatch(
-            f"{name}: the input domain is {domain!r}; noise is added to a number, a vector of numbers, "
-            "or a mapping to numbers."
+            f"{name}: the input domain is {domain!r}; noise is added to a number, a vector of "
+            "numbers, or a mapping to numbers."
         )
     return noisy_atom(atom, name)
 
@@ -61,34 +63,48 @@ def number_domain(domain: Domain, name: str) -> AtomDomain:
 def noisy_atom(atom: AtomDomain, name: str) -> AtomDomain:
     """Check that noise can hide differences between these atoms. Errors: DomainMismatch."""
     if not (atom.is_integer or atom.is_float):
-        raise DomainMismatch(f"{name}: the values are {atom!r}; noise is added to integers or floats.")
+        raise DomainMismatch(
+            f"{name}: the values are {atom!r}; noise is added to integers or floats."
+        )
     if atom.nan:
         raise DomainMismatch(
-            f"{name}: the values may be NaN ({atom!r}), which noise does not hide. Replace NaN first: "
-            "impute(domain, metric, constant)."
+            f"{name}: the values may be NaN ({atom!r}), which noise does not hide. Replace NaN "
+            "first: impute(domain, metric, constant)."
         )
     return atom
 
 
-def _spread(domain: Domain, metric: Metric, vector: Metric, noise: Additive, name: str) -> Callable[[Length], Length]:
-    """The function that adds the effect of rounding to a distance; checks that the metric fits the domain."""
+def _spread(
+    domain: Domain, metric: Metric, vector: Metric, noise: Additive, name: str
+) -> Callable[[Length], Length]:
+    """The function that adds the effect of rounding to a distance;
+    checks that the metric fits the domain.
+    """
     keys = domain.possible_keys if isinstance(domain, MapDomain) else None
     if isinstance(domain, VectorDomain | MapDomain):
         if metric != vector:
             raise MetricMismatch(
-                f"{name}: the input metric is {metric!r}; the noise of several numbers is measured by {vector!r}."
+                f"{name}: the input metric is {metric!r}; the noise of several numbers is measured "
+                f"by {vector!r}."
             )
-        cells = len(keys) if keys is not None else domain.size if isinstance(domain, VectorDomain) else None
+        cells = (
+            len(keys)
+            if keys is not None
+            else domain.size
+            if isinstance(domain, VectorDomain)
+            else None
+        )
         if noise.charge and cells is None and noise.atom.is_float:
             raise DomainMismatch(
-                f"{name}: the input domain is {domain!r}. With a granularity, each float is rounded to the grid, and "
-                "the map charges for each, so their number must be public: type VectorDomain(atom, size=...), or "
-                "leave out granularity."
+                f"{name}: the input domain is {domain!r}. With a granularity, each float is "
+                "rounded to the grid, and the map charges for each, so their number must be "
+                "public: type VectorDomain(atom, size=...), or leave out granularity."
             )
     else:
         if metric != AbsoluteDistance():
             raise MetricMismatch(
-                f"{name}: the input metric is {metric!r}; the noise of one number is measured by AbsoluteDistance()."
+                f"{name}: the input metric is {metric!r}; the noise of one number is measured by "
+                "AbsoluteDistance()."
             )
         cells = 1
     step = noise.charge
@@ -96,8 +112,12 @@ def _spread(domain: Domain, metric: Metric, vector: Metric, noise: Additive, nam
     def grown(d_in: Length) -> Length:
         if step == 0 or square(d_in) == 0:
             return d_in
-        count, l1 = cells, d_in if isinstance(vector, L1Distance) and isinstance(d_in, Fraction) else None
-        if not noise.atom.is_float:  # Integers that differ, differ by 1 or more, so at most l1 (or l2²) of them do.
+        count, l1 = (
+            cells,
+            d_in if isinstance(vector, L1Distance) and isinstance(d_in, Fraction) else None,
+        )
+        # Integers that differ, differ by 1 or more, so at most l1 (or l2²) of them do.
+        if not noise.atom.is_float:
             most = math.floor(square(d_in) if l1 is None else l1)
             count = most if count is None else min(count, most)
         assert count is not None
@@ -137,18 +157,23 @@ def laplace(
 ) -> Measurement:
     """Add Laplace noise to a number or to every entry of a vector.
 
-    Input:  a number under AbsoluteDistance(), or a vector, or a mapping whose possible keys are public, under
-            L1Distance(); scale > 0 in the unit of the numbers; granularity: the step of the grid, a power of two from
-            2^-1074 on, or None. With a granularity, a vector of floats needs a public size
-    Output: a value of the type of the input, with real Laplace noise for floats and discrete Laplace noise for
-            integers, clipped to the range of the type. A mapping has every possible key; an absent key counts as 0
-    Bound:  ε = d_in/scale. Without granularity a float is not rounded before the noise, and rounding the sum afterwards
-            costs nothing. With a granularity, rounding can move two entries apart by one more step, so d_in grows by
-            one step per entry (for integers: per entry that can differ). A granularity below 2^-61 of the scale has no
-            effect. `output_measure` may be MaxDivergence() (the default); ZeroConcentratedDivergence(), with
-            ρ = ε + e^-ε - 1 for real noise and ε·tanh(ε/2) for discrete noise; RenyiDivergence() or
-            RenyiDivergence(alpha), exact; or, for one number, SmoothedMaxDivergence(), δ = 1 - e^((ε' - ε)/2) at ε'
-    Source: Dwork, McSherry, Nissim and Smith 2006; `privacy.laplace_epsilon`, `privacy.laplace_rho`, `loss.curves`
+    Input:  a number under AbsoluteDistance(), or a vector, or a mapping whose possible keys are
+            public, under L1Distance(); scale > 0 in the unit of the numbers; granularity: the step
+            of the grid, a power of two from 2^-1074 on, or None. With a granularity, a vector of
+            floats needs a public size
+    Output: a value of the type of the input, with real Laplace noise for floats and discrete
+            Laplace noise for integers, clipped to the range of the type. A mapping has every
+            possible key; an absent key counts as 0
+    Bound:  ε = d_in/scale. Without granularity a float is not rounded before the noise, and
+            rounding the sum afterwards costs nothing. With a granularity, rounding can move two
+            entries apart by one more step, so d_in grows by one step per entry (for integers: per
+            entry that can differ). A granularity below 2^-61 of the scale has no effect.
+            `output_measure` may be MaxDivergence() (the default); ZeroConcentratedDivergence(),
+            with ρ = ε + e^-ε - 1 for real noise and ε·tanh(ε/2) for discrete noise;
+            RenyiDivergence() or RenyiDivergence(alpha), exact; or, for one number,
+            SmoothedMaxDivergence(), δ = 1 - e^((ε' - ε)/2) at ε'
+    Source: Dwork, McSherry, Nissim and Smith 2006; `privacy.laplace_epsilon`,
+            `privacy.laplace_rho`, `loss.curves`
     Errors: InvalidArgument for scale, granularity and measure; DomainMismatch, MetricMismatch
 
     >>> m = laplace(AtomDomain(float), AbsoluteDistance(), scale=25.0)
@@ -164,7 +189,11 @@ def laplace(
         return privacy.laplace_loss(grown(d_in), noise.scale)
 
     def rho(d_in: Length) -> float:
-        return privacy.laplace_rho(epsilon(d_in), 1) if noise.atom.is_float else privacy.pure_to_zcdp(epsilon(d_in))
+        return (
+            privacy.laplace_rho(epsilon(d_in), 1)
+            if noise.atom.is_float
+            else privacy.pure_to_zcdp(epsilon(d_in))
+        )
 
     maps: dict[Measure, Function] = {MaxDivergence(): epsilon, ZeroConcentratedDivergence(): rho}
     if isinstance(input_domain, AtomDomain):
@@ -174,7 +203,9 @@ def laplace(
 
 
 def _in_steps(noise: Additive, l1: Length) -> tuple[Fraction, Fraction]:
-    """Distance and scale of Laplace noise for the formulas; for integers both are in whole grid steps."""
+    """Distance and scale of Laplace noise for the formulas;
+    for integers both are in whole grid steps.
+    """
     distance = fraction_above(l1)
     if noise.atom.is_float:
         return distance, noise.scale
@@ -184,18 +215,27 @@ def _in_steps(noise: Additive, l1: Length) -> tuple[Fraction, Fraction]:
 def _laplace_curve(noise: Additive, l1: Length) -> RenyiCurve:
     distance, scale = _in_steps(noise, l1)
     if noise.atom.is_float:
-        return RenyiCurve(lambda alpha: curves.laplace_renyi(exact(alpha, "alpha"), distance, scale))
-    return RenyiCurve(lambda alpha: curves.discrete_laplace_renyi(exact(alpha, "alpha"), distance.numerator, scale))
+        return RenyiCurve(
+            lambda alpha: curves.laplace_renyi(exact(alpha, "alpha"), distance, scale)
+        )
+    return RenyiCurve(
+        lambda alpha: curves.discrete_laplace_renyi(
+            exact(alpha, "alpha"), distance.numerator, scale
+        )
+    )
 
 
 def _laplace_profile(noise: Additive, l1: Length) -> PrivacyProfile:
     distance, scale = _in_steps(noise, l1)
     if noise.atom.is_float:
         return PrivacyProfile(
-            lambda epsilon: curves.laplace_delta(exact(epsilon, "epsilon"), distance, scale), label="Laplace"
+            lambda epsilon: curves.laplace_delta(exact(epsilon, "epsilon"), distance, scale),
+            label="Laplace",
         )
     return PrivacyProfile(
-        lambda epsilon: curves.discrete_laplace_delta(exact(epsilon, "epsilon"), distance.numerator, scale),
+        lambda epsilon: curves.discrete_laplace_delta(
+            exact(epsilon, "epsilon"), distance.numerator, scale
+        ),
         label="discrete Laplace",
     )
 
@@ -210,15 +250,18 @@ def gaussian(
 ) -> Measurement:
     """Add Gaussian noise to a number or to every entry of a vector.
 
-    Input:  a number under AbsoluteDistance(), or a vector or a mapping as in `laplace` under L2Distance(); scale: the
-            standard deviation > 0, in the unit of the numbers; granularity as in `laplace`
-    Output: a value of the type of the input, with real Gaussian noise, clipped to the range of the type. For integers
-            the noise is rounded to the nearest integer, which keeps the exact profile of the real noise
-    Bound:  ρ = d_in²/(2·scale²); a granularity adds √entries·granularity to d_in. `output_measure` may be
-            ZeroConcentratedDivergence() (the default), RenyiDivergence() or RenyiDivergence(alpha), ε = ρ·α, or
-            SmoothedMaxDivergence(): the exact δ = Φ(μ/2 - ε/μ) - e^ε·Φ(-μ/2 - ε/μ) with μ = d_in/scale
-    Source: Bun and Steinke 2016, proposition 1.6; Balle and Wang 2018, theorem 8; `privacy.gaussian_rho`,
-            `privacy.gaussian_delta`
+    Input:  a number under AbsoluteDistance(), or a vector or a mapping as in `laplace` under
+            L2Distance(); scale: the standard deviation > 0, in the unit of the numbers; granularity
+            as in `laplace`
+    Output: a value of the type of the input, with real Gaussian noise, clipped to the range of the
+            type. For integers the noise is rounded to the nearest integer, which keeps the exact
+            profile of the real noise
+    Bound:  ρ = d_in²/(2·scale²); a granularity adds √entries·granularity to d_in. `output_measure`
+            may be ZeroConcentratedDivergence() (the default), RenyiDivergence() or
+            RenyiDivergence(alpha), ε = ρ·α, or SmoothedMaxDivergence(): the exact δ = Φ(μ/2 - ε/μ)
+            - e^ε·Φ(-μ/2 - ε/μ) with μ = d_in/scale
+    Source: Bun and Steinke 2016, proposition 1.6; Balle and Wang 2018, theorem 8;
+            `privacy.gaussian_rho`, `privacy.gaussian_delta`
     Errors: InvalidArgument for scale and granularity; DomainMismatch, MetricMismatch
 
     >>> gaussian(AtomDomain(float), AbsoluteDistance(), scale=1.0).map(1)
@@ -232,16 +275,24 @@ def gaussian(
 
     maps: dict[Measure, Function] = {
         ZeroConcentratedDivergence(): rho,
-        SmoothedMaxDivergence(): lambda d_in: gaussian_profile(square(grown(d_in)) / noise.scale**2),
+        SmoothedMaxDivergence(): lambda d_in: gaussian_profile(
+            square(grown(d_in)) / noise.scale**2
+        ),
         RenyiDivergence(): lambda d_in: _renyi_curve(rho(d_in)),
     }
     return _noisy(input_domain, input_metric, noise, maps, output_measure)
 
 
 def _noisy(
-    domain: Domain, metric: Metric, noise: Additive, maps: Mapping[Measure, Function], measure: Measure | None
+    domain: Domain,
+    metric: Metric,
+    noise: Additive,
+    maps: Mapping[Measure, Function],
+    measure: Measure | None,
 ) -> Measurement:
-    """The measurement that adds noise, with its map to a measure, by default the first. Errors: InvalidArgument."""
+    """The measurement that adds noise, with its map to a measure, by default the first.
+    Errors: InvalidArgument.
+    """
     measure = next(iter(maps)) if measure is None else measure
     function = _function(domain, noise)
     if isinstance(measure, RenyiDivergence) and (order := measure.alpha) is not None:
@@ -249,7 +300,9 @@ def _noisy(
         return Measurement(domain, metric, measure, function, lambda d_in: curve(d_in)(order))
     if measure not in maps:
         known = ", ".join(map(repr, maps))
-        raise InvalidArgument(f"{noise.law.name}: output_measure={measure!r}; on {domain!r} it is one of {known}.")
+        raise InvalidArgument(
+            f"{noise.law.name}: output_measure={measure!r}; on {domain!r} it is one of {known}."
+        )
     return Measurement(domain, metric, measure, function, maps[measure])
 
 

@@ -1,18 +1,23 @@
-"""Noise on numbers and on arrays: how a value and exact integer noise become one release, and what rounding costs.
+"""Noise on numbers and on arrays: how a value and exact integer noise become one
+release, and what rounding costs.
 
-Integers get integer noise. A float x gets real noise Z, and the sum is rounded to a grid. round(x + Z) is
-post-processing of the textbook mechanism, so it costs nothing if it is drawn exactly. The step of the grid is 2^-61 of
-the scale. If x lies on the grid, round(x + Z) = x + round(Z), which needs one call of the sampler. The rare x with bits
-below the grid are drawn by inversion in ball arithmetic. With an explicit `granularity`, x is first rounded to that
-grid. This can move two values apart by one more step, and the maps charge it. `Additive` handles one value at a time,
-in exact fractions.
+Integers get integer noise. A float x gets real noise Z, and the sum is rounded to a grid. round(x +
+Z) is post-processing of the textbook mechanism, so it costs nothing if it is drawn exactly. The
+step of the grid is 2^-61 of the scale. If x lies on the grid, round(x + Z) = x + round(Z), which
+needs one call of the sampler. The rare x with bits below the grid are drawn by inversion in ball
+arithmetic. With an explicit `granularity`, x is first rounded to that grid. This can move two
+values apart by one more step, and the maps charge it. `Additive` handles one value at a time, in
+exact fractions.
 
-`noisy_array` handles whole arrays in one pass of numpy, with the same distribution; no step depends on the values.
+`noisy_array` handles whole arrays in one pass of numpy, with the same distribution; no step depends
+on the values.
 
-Integers: value + noise, clipped to the range of the type. Floats: x is split into a multiple of the step and a
-remainder. Noise is drawn for that remainder (`dpframe.noise.shifted_laplace`). The released number is the float nearest
-to the exact sum. The sum has three terms, each an exact float: the multiple of the step, and two parts of the noise. It
-is rounded once, so the release depends on x through the exact sum alone; a second rounding would show low bits of x.
+Integers: value + noise, clipped to the range of the type. Floats: x is split into a multiple of the
+          step and a
+remainder. Noise is drawn for that remainder (`dpframe.noise.shifted_laplace`). The released number
+is the float nearest to the exact sum. The sum has three terms, each an exact float: the multiple of
+the step, and two parts of the noise. It is rounded once, so the release depends on x through the
+exact sum alone; a second rounding would show low bits of x.
 """
 
 from __future__ import annotations
@@ -48,7 +53,8 @@ from dpframe.theory.spaces import AtomDomain
 
 
 def _laplace_ball(bits: int, first: Any, second: Any, scale: float) -> Any:
-    return second.log() * ball(scale if bits else -scale)  # the first bit of one uniform is the sign
+    # the first bit of one uniform is the sign
+    return second.log() * ball(scale if bits else -scale)
 
 
 def _gaussian_ball(bits: int, first: Any, second: Any, scale: float) -> Any:
@@ -57,10 +63,11 @@ def _gaussian_ball(bits: int, first: Any, second: Any, scale: float) -> Any:
 
 @dataclass(frozen=True)
 class Law:
-    """A law of noise: its name, noise for integers, real noise rounded to integers, and real noise added to remainders.
+    """A law of noise: its name, noise for integers, real noise rounded to integers, and
+    real noise added to remainders.
 
-    `inverted` is real noise from the first bit of a uniform number, two uniform numbers and a scale. `tail` is that of
-    real noise, and `family` names the tail of the noise for integers.
+    `inverted` is real noise from the first bit of a uniform number, two uniform numbers and a
+    scale. `tail` is that of real noise, and `family` names the tail of the noise for integers.
     """
 
     name: str
@@ -73,10 +80,22 @@ class Law:
 
 
 LAPLACE = Law(
-    "laplace", discrete_laplace, rounded_laplace, shifted_laplace, _laplace_ball, laplace_tail, "discrete_laplace"
+    "laplace",
+    discrete_laplace,
+    rounded_laplace,
+    shifted_laplace,
+    _laplace_ball,
+    laplace_tail,
+    "discrete_laplace",
 )
 GAUSSIAN = Law(
-    "gaussian", rounded_gaussian, rounded_gaussian, shifted_gaussian, _gaussian_ball, gaussian_tail, "gaussian"
+    "gaussian",
+    rounded_gaussian,
+    rounded_gaussian,
+    shifted_gaussian,
+    _gaussian_ball,
+    gaussian_tail,
+    "gaussian",
 )
 
 _FINE = 61
@@ -86,7 +105,9 @@ def checked_scale(scale: object) -> Fraction:
     """A positive finite scale, exact. Errors: InvalidArgument."""
     value = exact(scale, "scale")
     if value <= 0:
-        raise InvalidArgument(f"scale={scale!r}: noise has a positive scale; without noise nothing is private.")
+        raise InvalidArgument(
+            f"scale={scale!r}: noise has a positive scale; without noise nothing is private."
+        )
     return value
 
 
@@ -95,14 +116,23 @@ def checked_granularity(granularity: object, atom: AtomDomain) -> Fraction | Non
     if granularity is None:
         return None
     if isinstance(granularity, float | np.floating) and math.isfinite(granularity):
-        step = binary(granularity)  # the binary value; the shortest decimal of 2.0**-24 is not a power of two
+        # the binary value; the shortest decimal of 2.0**-24 is not a power of two
+        step = binary(granularity)
     else:
         step = exact(granularity, "granularity")
-    power = step > 0 and step.numerator & (step.numerator - 1) == 0 and step.denominator & (step.denominator - 1) == 0
+    power = (
+        step > 0
+        and step.numerator & (step.numerator - 1) == 0
+        and step.denominator & (step.denominator - 1) == 0
+    )
     if not power:
-        raise InvalidArgument(f"granularity={granularity!r} is the step of the grid, a power of two such as 2.0**-10.")
+        raise InvalidArgument(
+            f"granularity={granularity!r} is the step of the grid, a power of two such as 2.0**-10."
+        )
     if not atom.is_float and step < 1:
-        raise InvalidArgument(f"granularity={granularity!r}: the step of a grid of integers is at least 1.")
+        raise InvalidArgument(
+            f"granularity={granularity!r}: the step of a grid of integers is at least 1."
+        )
     return step
 
 
@@ -110,8 +140,8 @@ def checked_granularity(granularity: object, atom: AtomDomain) -> Fraction | Non
 class Additive:
     """Noise of one distribution and scale for one type of atoms.
 
-    `noisy` returns exact numbers (units of `step`), which are compared with thresholds. `release` turns them into
-    atoms: the nearest values of the type.
+    `noisy` returns exact numbers (units of `step`), which are compared with thresholds. `release`
+    turns them into atoms: the nearest values of the type.
     """
 
     law: Law
@@ -121,14 +151,18 @@ class Additive:
 
     @classmethod
     def of(cls, law: Law, scale: object, granularity: object, atom: AtomDomain) -> Additive:
-        """Noise as it was typed. Errors: InvalidArgument, also where the grid does not suit the scale."""
+        """Noise as it was typed.
+        Errors: InvalidArgument, also where the grid does not suit the scale.
+        """
         noise = cls(law, checked_scale(scale), atom, checked_granularity(granularity, atom))
         _ = noise.sampler_scale  # refuses such a grid here, not at the first call
         return noise
 
     @cached_property
     def exponent(self) -> int:
-        """The exponent of the grid's step, a power of two (unit of the values); releases lie on this grid."""
+        """The exponent of the grid's step, a power of two (unit of the
+        values); releases lie on this grid.
+        """
         coarse = None if self.granularity is None else _exponent(self.granularity)
         if not self.atom.is_float:
             return coarse or 0
@@ -144,25 +178,30 @@ class Additive:
     def rounds_first(self) -> bool:
         """Whether values are rounded to the grid before the noise.
 
-        A granularity below 2^-61 of the scale has no effect: all points of the noise's grid are multiples of it.
+        A granularity below 2^-61 of the scale has no effect: all points of the noise's grid are
+        multiples of it.
         """
         return self.granularity is not None and self.granularity == self.step
 
     @property
     def charge(self) -> Fraction:
-        """The largest distance that rounding to the grid can add between two values (unit of the values)."""
+        """The largest distance that rounding to the grid can add between
+        two values (unit of the values).
+        """
         if not self.rounds_first or (self.step == 1 and not self.atom.is_float):
             return Fraction(0)
         return self.step
 
     @cached_property
     def sampler_scale(self) -> float:
-        """The scale in steps of the grid, rounded up, so there is never too little noise. Errors: InvalidArgument."""
+        """The scale in steps of the grid, rounded up, so there is never too little noise.
+        Errors: InvalidArgument.
+        """
         units = float_up(self.scale / self.step)
         if not 0 < units < math.inf:
             raise InvalidArgument(
-                f"scale={float_up(self.scale)!r}: the scale, in steps of the grid, is too large or too small for a "
-                "float. Give another scale or granularity."
+                f"scale={float_up(self.scale)!r}: the scale, in steps of the grid, is too large or "
+                "too small for a float. Give another scale or granularity."
             )
         return units
 
@@ -171,9 +210,11 @@ class Additive:
         return self.added(values, self.sampler()(self.sampler_scale, len(values)).tolist())
 
     def added(self, values: list[float], noise: list[int]) -> list[int]:
-        """The values plus noise from the grid. For a value between grid points, the noisy value is drawn by inversion.
+        """The values plus noise from the grid.
+        For a value between grid points, the noisy value is drawn by inversion.
 
-        The noise that is then not used is independent of everything else, so no distribution changes.
+        The noise that is then not used is independent of everything else, so no distribution
+        changes.
         """
         points = [binary(v) / self.step for v in values]
         if self.rounds_first:
@@ -184,11 +225,15 @@ class Additive:
         ]
 
     def sampler(self) -> Callable[[float, int], WideIntegers]:
-        """The noise of the grid, in whole steps: real noise rounded, or discrete Laplace noise for integers."""
+        """The noise of the grid, in whole steps: real noise rounded, or
+        discrete Laplace noise for integers.
+        """
         return self.law.rounded if self.atom.is_float else self.law.whole
 
     def release(self, noisy: list[int]) -> list[float]:
-        """Grid units as atoms: clipped to the range of the type; floats are rounded to the nearest."""
+        """Grid units as atoms: clipped to the range of the type;
+        floats are rounded to the nearest.
+        """
         low, high = self.atom.limits
         values = (n * self.step for n in noisy)
         if not self.atom.is_float:
@@ -203,7 +248,9 @@ def _exponent(power: Fraction) -> int:
 
 
 def _inverted(law: Law, scale: float, point: Fraction) -> int:
-    """floor(point + Z + 1/2) for real noise Z. Random bits are drawn until the result is certain."""
+    """floor(point + Z + 1/2) for real noise Z.
+    Random bits are drawn until the result is certain.
+    """
     uniforms = [int(w) for w in bits.random_words(2)]
     count = 64
     while True:
@@ -220,15 +267,16 @@ def _inverted(law: Law, scale: float, point: Fraction) -> int:
 
 _BLOCK = 1 << 14  # values per pass; the arrays of a pass then fit in the processor's cache
 _WIDE = 2.0**31  # the scale (grid steps) above which a draw has two parts
-_LARGEST, _SMALLEST = 900, -960  # between these exponents of steps and scales, no sum of floats over- or underflows
+# between these exponents of steps and scales, no sum of floats over- or underflows
+_LARGEST, _SMALLEST = 900, -960
 
 
 def noisy_array(noise: Additive, values: Vector) -> Array:
     """The values plus noise, ready for release.
 
     Input:  noise; values: a vector of members of its atoms, without NaN
-    Output: an array of their type: multiples of the step, rounded to the nearest number of the type and clipped to its
-            range. Infinite values do not change
+    Output: an array of their type: multiples of the step, rounded to the nearest number of the type
+            and clipped to its range. Infinite values do not change
     """
     array = _exact_array(noise, values)
     if not noise.atom.is_float:
@@ -236,20 +284,26 @@ def noisy_array(noise: Additive, values: Vector) -> Array:
         draws = noise.sampler()(noise.sampler_scale, len(array))
         summed = None if draws.dtype == object else _integers(noise, array, draws)
         if summed is None:
-            summed = np.array(noise.release(noise.added(array.tolist(), draws.tolist())), dtype=array.dtype)
+            summed = np.array(
+                noise.release(noise.added(array.tolist(), draws.tolist())), dtype=array.dtype
+            )
         return summed
     if array is not None and _ordinary(noise):
         return _floats(noise, array)
     entries = values.tolist() if hasattr(values, "tolist") else list(values)
     finite = [v for v in entries if math.isfinite(v)]
     noisy = iter(noise.release(noise.noisy(finite)))
-    return np.array([next(noisy) if math.isfinite(v) else v for v in entries], dtype=noise.atom.dtype)
+    return np.array(
+        [next(noisy) if math.isfinite(v) else v for v in entries], dtype=noise.atom.dtype
+    )
 
 
 def _exact_array(noise: Additive, values: Vector) -> Array | None:
-    """The values as an array that holds each exactly; None if whole numbers among floats may be too large for floats.
+    """The values as an array that holds each exactly;
+    None if whole numbers among floats may be too large for floats.
 
-    Values of a float32 domain may be float64. They are not rounded before the noise, which would move them apart.
+    Values of a float32 domain may be float64. They are not rounded before the noise, which would
+    move them apart.
     """
     if not noise.atom.is_float:
         return as_array(values, noise.atom)
@@ -296,7 +350,8 @@ def _saturated(a: Array, b: Array) -> Array:
 
 def _unsigned(values: Array, draws: Array) -> Array:
     """Unsigned 64-bit values plus signed noise, clipped to the range of the type."""
-    size = np.abs(draws).view(np.uint64)  # np.abs leaves -2^63 as it is, and the unsigned view of that is 2^63.
+    # np.abs leaves -2^63 as it is, and the unsigned view of that is 2^63.
+    size = np.abs(draws).view(np.uint64)
     with np.errstate(over="ignore"):
         up, down = values + size, values - size
     up = np.where(up < values, np.iinfo(np.uint64).max, up)
@@ -308,8 +363,13 @@ def _unsigned(values: Array, draws: Array) -> Array:
 
 
 def _ordinary(noise: Additive) -> bool:
-    """Whether sums of floats with this step and scale neither overflow nor lose bits below the smallest float."""
-    return noise.exponent > _SMALLEST and max(noise.exponent, math.frexp(float(noise.scale))[1]) < _LARGEST
+    """Whether sums of floats with this step and scale neither overflow nor lose
+    bits below the smallest float.
+    """
+    return (
+        noise.exponent > _SMALLEST
+        and max(noise.exponent, math.frexp(float(noise.scale))[1]) < _LARGEST
+    )
 
 
 def _floats(noise: Additive, values: Array) -> Array:
@@ -319,9 +379,11 @@ def _floats(noise: Additive, values: Array) -> Array:
     for start in range(0, len(values), _BLOCK):
         block = slice(start, start + _BLOCK)
         x = values[block].astype(np.float64)
-        with np.errstate(all="ignore"):  # Infinite values become NaN in between and are restored below.
+        # Infinite values become NaN in between and are restored below.
+        with np.errstate(all="ignore"):
             summed = _nearest_sum(*_terms(noise, x))
-            if noise.atom.dtype != np.float64:  # For float64, `_ordinary` excludes sums beyond the range.
+            # For float64, `_ordinary` excludes sums beyond the range.
+            if noise.atom.dtype != np.float64:
                 np.clip(summed, low, high, out=summed)
             summed += 0.0  # no negative zero
             if not np.isfinite(x).all():
@@ -348,7 +410,8 @@ def _terms(noise: Additive, x: Array) -> tuple[Array, Array, Array]:
 
     def exact_remainder(i: int) -> Fraction:
         below = abs(x[i]) < math.ldexp(1.0, exponent - 1) and not noise.rounds_first
-        # For very small values the float `remainder` may have lost bits below the smallest float; the fraction not.
+        # For very small values the float `remainder` may have lost bits below the smallest float;
+        # the fraction not.
         return Fraction(float(x[i])) / noise.step if below else Fraction(float(remainder[i]))
 
     high, low, wide = noise.law.shifted(scale, remainder, exact_remainder)
@@ -357,20 +420,26 @@ def _terms(noise: Additive, x: Array) -> tuple[Array, Array, Array]:
 
 def _scaled(values: Array, exponent: int) -> Array:
     """Numbers times a power of two."""
-    result: Array = values * math.ldexp(1.0, exponent) if -1022 <= exponent <= 1023 else np.ldexp(values, exponent)
+    result: Array = (
+        values * math.ldexp(1.0, exponent)
+        if -1022 <= exponent <= 1023
+        else np.ldexp(values, exponent)
+    )
     return result
 
 
 def _nearest_sum(x: Array, first: Array, second: Array) -> Array:
     """The float nearest to x + first + second, rounded once.
 
-    The sum of two floats and its rounding error are both floats (`_two_sum`). So the three terms become one float and
-    two small ones. The small ones are added with rounding to odd; then the last addition rounds as the exact sum would
-    (Boldo and Melquiond 2008, "Emulation of a FMA and correctly rounded sums", theorem 6). This holds if nothing
-    overflows and no bits are lost below the smallest float.
+    The sum of two floats and its rounding error are both floats (`_two_sum`). So the three terms
+    become one float and two small ones. The small ones are added with rounding to odd; then the
+    last addition rounds as the exact sum would (Boldo and Melquiond 2008, "Emulation of a FMA and
+    correctly rounded sums", theorem 6). This holds if nothing overflows and no bits are lost below
+    the smallest float.
     """
     head = first + second
-    second -= head - first  # the rounding error of the sum; |first| is at least |second|, or 0 (Dekker 1971)
+    # the rounding error of the sum; |first| is at least |second|, or 0 (Dekker 1971)
+    second -= head - first
     total, error = _two_sum(x, head)
     small, lost = _two_sum(error, second)
     pattern = small.view(np.int64)

@@ -34,13 +34,20 @@ from dpframe.usage import read_whole
 
 
 def _answers(domain: Domain | None, categories: Any) -> tuple[AtomDomain, list[Any]]:
-    """The domain of the values that randomized response answers for, and the answers that there are."""
+    """The domain of the values that randomized response answers for,
+    and the answers that there are.
+    """
     options = _options(domain, categories)
     domain = domain or AtomDomain(type(options[0]))
     if not isinstance(domain, AtomDomain) or domain.nan:
-        raise DomainMismatch(f"randomized_response: the input domain is {domain!r}; it answers for one value, not NaN.")
+        raise DomainMismatch(
+            f"randomized_response: the input domain is {domain!r}; it answers for one value, not "
+            "NaN."
+        )
     if not all(domain.member(o) for o in options):
-        raise DomainMismatch(f"randomized_response: the categories are not all members of {domain!r}.")
+        raise DomainMismatch(
+            f"randomized_response: the categories are not all members of {domain!r}."
+        )
     return domain, options
 
 
@@ -50,13 +57,16 @@ def randomized_response(
     prob: Real | None = None,
     categories: Iterable[object] | None = None,
 ) -> Measurement:
-    """Answer with the true category with probability `prob`, otherwise with one of the others, all equally likely.
+    """Answer with the true category with probability `prob`, otherwise with one of
+    the others, all equally likely.
 
-    Input:  one value under DiscreteDistance(); `categories`, at least two distinct values (True and False for the bool
-            domain); prob in [1/k, 1) for k categories. The categories may stand in the place of the domain:
-            `randomized_response(["a", "b"], prob=0.75)`. A value that is none of them is answered uniformly
+    Input:  one value under DiscreteDistance(); `categories`, at least two distinct values (True and
+            False for the bool domain); prob in [1/k, 1) for k categories. The categories may stand
+            in the place of the domain: `randomized_response(["a", "b"], prob=0.75)`. A value that
+            is none of them is answered uniformly
     Output: one of the categories
-    Bound:  ε = ln(prob·(k - 1)/(1 - prob)) for d_in = 1: the log ratio of the true answer's probability to another's
+    Bound:  ε = ln(prob·(k - 1)/(1 - prob)) for d_in = 1: the log ratio of the true answer's
+            probability to another's
     Source: Warner 1965; Kairouz, Oh and Viswanath 2014, arXiv:1407.1338, for k categories;
             `privacy.response_epsilon`
     Errors: InvalidArgument for prob and categories; DomainMismatch, MetricMismatch
@@ -70,20 +80,28 @@ def randomized_response(
             input_metric, prob = None, input_metric
         if isinstance(input_domain, int | float | str):
             raise InvalidArgument(
-                f"randomized_response: {input_domain!r} is no list of categories. A probability is prob=..., by name."
+                f"randomized_response: {input_domain!r} is no list of categories. A probability is "
+                "prob=..., by name."
             )
         categories, input_domain = list(input_domain), None
     if isinstance(prob, Iterable) and not isinstance(prob, str):
-        categories, prob = prob, categories  # The order (domain, metric, categories, prob) is accepted too.
+        # The order (domain, metric, categories, prob) is accepted too.
+        categories, prob = prob, categories
     domain, options = _answers(input_domain, categories)
     metric = DiscreteDistance() if input_metric is None else input_metric
     if metric != DiscreteDistance():
-        raise MetricMismatch(f"randomized_response: the input metric is {metric!r}; it is DiscreteDistance().")
+        raise MetricMismatch(
+            f"randomized_response: the input metric is {metric!r}; it is DiscreteDistance()."
+        )
     if prob is None:
-        raise InvalidArgument("randomized_response: give prob=..., the probability of the true answer.")
+        raise InvalidArgument(
+            "randomized_response: give prob=..., the probability of the true answer."
+        )
     keep, k = exact(prob, "prob"), len(options)
     if not Fraction(1, k) <= keep < 1:
-        raise InvalidArgument(f"randomized_response: prob={prob!r} is at least 1/{k} (no information) and below 1.")
+        raise InvalidArgument(
+            f"randomized_response: prob={prob!r} is at least 1/{k} (no information) and below 1."
+        )
     places = {o: i for i, o in enumerate(options)}
 
     def run(value: Any) -> object:
@@ -105,7 +123,9 @@ def _options(domain: Domain | None, categories: object) -> list[object]:
     if categories is None:
         if domain is None or (isinstance(domain, AtomDomain) and domain.dtype.kind == "b"):
             return [False, True]
-        raise InvalidArgument(f"randomized_response: give categories=[...], the possible answers, for {domain!r}.")
+        raise InvalidArgument(
+            f"randomized_response: give categories=[...], the possible answers, for {domain!r}."
+        )
     options = list(categories) if isinstance(categories, Iterable) else []
     if len(options) < 2 or len(set(options)) != len(options):
         raise InvalidArgument("randomized_response: categories are at least two distinct values.")
@@ -122,15 +142,16 @@ def noisy_max(
 ) -> Measurement:
     """Select the index of a large entry of a vector of scores (of a small one with `negate=True`).
 
-    Input:  vectors of numbers under LinfDistance(), or LinfDistance(monotonic=True) if all scores change in one
-            direction between neighbours; scale > 0 in the unit of the scores
-    Output: int, an index from 0: that of the largest score after exponential noise of this scale (permute-and-flip),
-            or, with output_measure=ZeroConcentratedDivergence(), after Gumbel noise (the exponential mechanism)
-    Bound:  ε = 2·d_in/scale; d_in/scale if monotonic. As ρ it is ε²/8, by the bounded range of the exponential
-            mechanism. Permute-and-flip has smaller errors but no bounded range. Float scores are used as exact
-            fractions, so nothing is rounded
-    Source: McKenna and Sheldon 2020, arXiv:2010.12603, theorem 1; McSherry and Talwar 2007, theorem 6;
-            `privacy.bounded_range_rho`
+    Input:  vectors of numbers under LinfDistance(), or LinfDistance(monotonic=True) if all scores
+            change in one direction between neighbours; scale > 0 in the unit of the scores
+    Output: int, an index from 0: that of the largest score after exponential noise of this scale
+            (permute-and-flip), or, with output_measure=ZeroConcentratedDivergence(), after Gumbel
+            noise (the exponential mechanism)
+    Bound:  ε = 2·d_in/scale; d_in/scale if monotonic. As ρ it is ε²/8, by the bounded range of the
+            exponential mechanism. Permute-and-flip has smaller errors but no bounded range. Float
+            scores are used as exact fractions, so nothing is rounded
+    Source: McKenna and Sheldon 2020, arXiv:2010.12603, theorem 1; McSherry and Talwar 2007, theorem
+            6; `privacy.bounded_range_rho`
     Errors: InvalidArgument for the scale; DomainMismatch, MetricMismatch
 
     >>> m = noisy_max(VectorDomain(AtomDomain(int)), LinfDistance(), scale=1.0)
@@ -138,12 +159,19 @@ def noisy_max(
     2.0
     """
     if isinstance(scale, Measure):
-        raise InvalidArgument("noisy_max: scale is a number. Pass the measure by name: output_measure=...")
+        raise InvalidArgument(
+            "noisy_max: scale is a number. Pass the measure by name: output_measure=..."
+        )
     if not isinstance(input_domain, VectorDomain):
-        raise DomainMismatch(f"noisy_max: the input domain is {input_domain!r}; it chooses from a VectorDomain.")
+        raise DomainMismatch(
+            f"noisy_max: the input domain is {input_domain!r}; it chooses from a VectorDomain."
+        )
     atom = number_domain(input_domain, "noisy_max")
     if not isinstance(input_metric, LinfDistance):
-        raise MetricMismatch(f"noisy_max: the input metric is {input_metric!r}; scores are measured by LinfDistance().")
+        raise MetricMismatch(
+            f"noisy_max: the input metric is {input_metric!r}; scores are measured by "
+            "LinfDistance()."
+        )
     width = checked_scale(scale)
     measure = MaxDivergence() if output_measure is None else output_measure
     factor = 1 if input_metric.monotonic else 2
@@ -151,7 +179,8 @@ def noisy_max(
     flips = measure == MaxDivergence()
     if not flips and measure != ZeroConcentratedDivergence():
         raise InvalidArgument(
-            f"noisy_max: output_measure={measure!r}; it is MaxDivergence() or ZeroConcentratedDivergence()."
+            f"noisy_max: output_measure={measure!r}; it is MaxDivergence() or "
+            "ZeroConcentratedDivergence()."
         )
 
     def privacy_map(d_in: Length) -> object:
@@ -159,7 +188,11 @@ def noisy_max(
         return epsilon if flips else privacy.bounded_range_rho(epsilon)
 
     return Measurement(
-        input_domain, input_metric, measure, lambda scores: _choose(scores, atom, width, negate, flips), privacy_map
+        input_domain,
+        input_metric,
+        measure,
+        lambda scores: _choose(scores, atom, width, negate, flips),
+        privacy_map,
     )
 
 
@@ -172,13 +205,14 @@ def noisy_top_k(
     negate: bool = False,
     output_measure: Measure | None = None,
 ) -> Measurement:
-    """Select the indices of k large entries of a vector of scores, one after the other, the largest first.
+    """Select the indices of k large entries of a vector of scores, one
+    after the other, the largest first.
 
     Input:  as in `noisy_max`; k (count, at least 1)
-    Output: list of k int (fewer if there are fewer entries): each round selects by `noisy_max` among the remaining
-            entries
-    Bound:  k times the loss of `noisy_max`: given the earlier selections, a round is one selection among the remaining
-            entries, whose scores change by no more
+    Output: list of k int (fewer if there are fewer entries): each round selects by `noisy_max`
+            among the remaining entries
+    Bound:  k times the loss of `noisy_max`: given the earlier selections, a round is one selection
+            among the remaining entries, whose scores change by no more
     Source: as `noisy_max`; Dwork et al. 2006, for the rounds one after the other
     Errors: as `noisy_max`; InvalidArgument for k
 
@@ -191,7 +225,10 @@ def noisy_top_k(
     def run(scores: Vector) -> list[int]:
         entries = scores.tolist() if hasattr(scores, "tolist") else list(scores)
         places = list(range(len(entries)))
-        return [places.pop(single.function([entries[i] for i in places])) for _ in range(min(rounds, len(entries)))]
+        return [
+            places.pop(single.function([entries[i] for i in places]))
+            for _ in range(min(rounds, len(entries)))
+        ]
 
     def privacy_map(d_in: Length) -> object:
         return rounds * single.output_measure.parse(single.exact_map(d_in), "loss")
@@ -200,14 +237,17 @@ def noisy_top_k(
 
 
 def _choose(scores: Vector, atom: AtomDomain, scale: Fraction, negate: bool, flips: bool) -> int:
-    """Select by permute-and-flip or the exponential mechanism. `dpframe.noise` has both, but for integers only."""
+    """Select by permute-and-flip or the exponential mechanism.
+    `dpframe.noise` has both, but for integers only.
+    """
     entries = scores.tolist() if hasattr(scores, "tolist") else list(scores)
     if len(entries) == 0:
         raise InvalidArgument("noisy_max: there is no score to choose from.")
     if not atom.is_float:
         integers = np.array([entries], dtype=atom.dtype)
         if negate:
-            integers = ~integers  # This reverses the order of integers, keeps distances, and cannot overflow.
+            # This reverses the order of integers, keeps distances, and cannot overflow.
+            integers = ~integers
         return int((permute_and_flip if flips else exponential_choice)(integers, 1 / scale)[0])
     numbers = [-float(v) if negate else float(v) for v in entries]
     return (_flipped if flips else _exponential)(numbers, scale)
@@ -232,7 +272,9 @@ def _exponential(scores: list[float], scale: Fraction) -> int:
 
 
 def _flipped(scores: list[float], scale: Fraction) -> int:
-    """Permute-and-flip: candidates in random order, each accepted with probability exp(-gap/scale)."""
+    """Permute-and-flip: candidates in random order, each accepted
+    with probability exp(-gap/scale).
+    """
     best = max(scores)
     order = list(range(len(scores)))
     while True:

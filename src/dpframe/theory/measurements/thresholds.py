@@ -1,8 +1,10 @@
-"""Measurements that release a mapping with private keys: noise on every value, and a threshold that hides rare keys.
+"""Measurements that release a mapping with private keys:
+noise on every value, and a threshold that hides rare keys.
 
-If only one of two neighbours has a key, showing the key reveals which of the two it is. This happens if noise lifts the
-small value of that key to the threshold; δ bounds the probability. A value of 0 is treated as an absent key, so
-mappings at distance 0 have equal releases. Keys are released sorted by type and value.
+If only one of two neighbours has a key, showing the key reveals which of the two it is. This
+happens if noise lifts the small value of that key to the threshold; δ bounds the probability. A
+value of 0 is treated as an absent key, so mappings at distance 0 have equal releases. Keys are
+released sorted by type and value.
 """
 
 from __future__ import annotations
@@ -43,17 +45,21 @@ def laplace_threshold(
     granularity: Real | None = None,
     negate: bool | None = None,
 ) -> Measurement:
-    """Add Laplace noise to every value of a mapping and keep the keys whose noisy value reaches the threshold.
+    """Add Laplace noise to every value of a mapping and keep the keys whose
+    noisy value reaches the threshold.
 
-    Input:  mappings to integers or floats under L01InfDistance(AbsoluteDistance()): (l0 keys, l1 and l∞ in the unit of
-            the values); scale > 0; threshold T: a key is kept if noisy >= T, or, for T < 0, if noisy <= T; granularity
-            as in `laplace`; negate: True for noisy <= T and False for noisy >= T, for T of either sign. (With a δ above
-            1/2, a lower limit may be negative: negate=False)
+    Input:  mappings to integers or floats under L01InfDistance(AbsoluteDistance()): (l0 keys, l1
+            and l∞ in the unit of the values); scale > 0; threshold T: a key is kept if noisy >= T,
+            or, for T < 0, if noisy <= T; granularity as in `laplace`; negate: True for noisy <= T
+            and False for noisy >= T, for T of either sign. (With a δ above 1/2, a lower limit may
+            be negative: negate=False)
     Output: mapping from the keys that are kept to their noisy values
-    Bound:  (ε, δ) = (Δ1/scale, 1 - (1 - P[noise >= T - Δ∞])^Δ0), with -T for T if negated. Δ1 and Δ∞ are first reduced
-            to Δ1 <= Δ0·Δ∞ and Δ∞ <= Δ1. For integers the tail is that of discrete Laplace noise, and P[noise >= …]
-            includes equality. Granularity adds one step per key to Δ1 and one step to Δ∞
-    Source: Korolova et al. 2009; Wilson et al. 2019, arXiv:1909.01917, theorem 2; `privacy.threshold_delta`
+    Bound:  (ε, δ) = (Δ1/scale, 1 - (1 - P[noise >= T - Δ∞])^Δ0), with -T for T if negated. Δ1 and
+            Δ∞ are first reduced to Δ1 <= Δ0·Δ∞ and Δ∞ <= Δ1. For integers the tail is that of
+            discrete Laplace noise, and P[noise >= …] includes equality. Granularity adds one step
+            per key to Δ1 and one step to Δ∞
+    Source: Korolova et al. 2009; Wilson et al. 2019, arXiv:1909.01917, theorem 2;
+            `privacy.threshold_delta`
     Errors: InvalidArgument for scale, threshold and granularity; DomainMismatch, MetricMismatch
 
     >>> from dpframe.theory import AtomDomain
@@ -80,16 +86,18 @@ def gaussian_threshold(
     granularity: Real | None = None,
     negate: bool | None = None,
 ) -> Measurement:
-    """Add Gaussian noise to every value of a mapping and keep the keys whose noisy value reaches the threshold.
+    """Add Gaussian noise to every value of a mapping and keep the keys whose
+    noisy value reaches the threshold.
 
-    Input:  mappings to integers or floats under L02InfDistance(AbsoluteDistance()): (l0 keys, l2 and l∞ in the unit of
-            the values); scale: the standard deviation > 0; threshold, granularity and negate as in
-            `laplace_threshold`
+    Input:  mappings to integers or floats under L02InfDistance(AbsoluteDistance()): (l0 keys, l2
+            and l∞ in the unit of the values); scale: the standard deviation > 0; threshold,
+            granularity and negate as in `laplace_threshold`
     Output: mapping from the keys that are kept to their noisy values
-    Bound:  (ρ, δ) = (Δ2²/(2·scale²), 1 - (1 - P[noise >= T - Δ∞])^Δ0), with -T for T if negated. Δ2 and Δ∞ are first
-            reduced to Δ2 <= √Δ0·Δ∞ and Δ∞ <= Δ2. For integers the noise is real noise that is rounded, so the tail
-            begins half a unit lower
-    Source: Bun and Steinke 2016; Wilson et al. 2019, arXiv:1909.01917, theorem 2; `privacy.threshold_delta`
+    Bound:  (ρ, δ) = (Δ2²/(2·scale²), 1 - (1 - P[noise >= T - Δ∞])^Δ0), with -T for T if negated. Δ2
+            and Δ∞ are first reduced to Δ2 <= √Δ0·Δ∞ and Δ∞ <= Δ2. For integers the noise is real
+            noise that is rounded, so the tail begins half a unit lower
+    Source: Bun and Steinke 2016; Wilson et al. 2019, arXiv:1909.01917, theorem 2;
+            `privacy.threshold_delta`
     Errors: as `laplace_threshold`
 
     >>> from dpframe.theory import AtomDomain
@@ -119,12 +127,18 @@ def _thresholded(
     law, scale, threshold, granularity, negate = settings
     name = f"{law.name}_threshold"
     if not isinstance(domain, MapDomain):
-        raise DomainMismatch(f"{name}: the input domain is {domain!r}; it works on a MapDomain(keys, values).")
+        raise DomainMismatch(
+            f"{name}: the input domain is {domain!r}; it works on a MapDomain(keys, values)."
+        )
     if metric != required:
-        raise MetricMismatch(f"{name}: the input metric is {metric!r}; its noise is measured by {required!r}.")
+        raise MetricMismatch(
+            f"{name}: the input metric is {metric!r}; its noise is measured by {required!r}."
+        )
     atom = noisy_atom(domain.value_domain, name)
     if domain.key_domain.nan:
-        raise DomainMismatch(f"{name}: keys may be NaN ({domain.key_domain!r}), and NaN cannot be a key.")
+        raise DomainMismatch(
+            f"{name}: keys may be NaN ({domain.key_domain!r}), and NaN cannot be a key."
+        )
     noise = Additive.of(law, scale, granularity, atom)
     limit = exact(threshold, "threshold")
     if not isinstance(negate, bool | None):
@@ -135,9 +149,13 @@ def _thresholded(
         l0, middle, linf = _with_rounding(d_in, noise.charge, isinstance(required, L01InfDistance))
         if l0 == 0 or square(linf) == 0:
             return Fraction(0), 0.0
-        return loss(middle, noise.scale), privacy.threshold_delta(_tail(noise, sign * limit, linf), l0)
+        return loss(middle, noise.scale), privacy.threshold_delta(
+            _tail(noise, sign * limit, linf), l0
+        )
 
-    return Measurement(domain, metric, Approximate(inner), _function(noise, sign * limit, sign), privacy_map)
+    return Measurement(
+        domain, metric, Approximate(inner), _function(noise, sign * limit, sign), privacy_map
+    )
 
 
 def _with_rounding(d_in: Triple, charge: Fraction, sums: bool) -> Triple:
@@ -153,19 +171,24 @@ def _with_rounding(d_in: Triple, charge: Fraction, sums: bool) -> Triple:
 
 def _tail(noise: Additive, limit: Fraction, linf: Length) -> float:
     """The probability that noise lifts a value of linf to the threshold."""
-    scale = Fraction(noise.sampler_scale) * noise.step  # the sampler's scale, which is never below the caller's
+    # the sampler's scale, which is never below the caller's
+    scale = Fraction(noise.sampler_scale) * noise.step
     reach = fraction_above(linf)
     if noise.atom.is_float:
         return noise.law.tail(scale, limit - reach)
     if noise.charge == 0:
         reach = Fraction(math.floor(reach))
-    # On a grid of step g a value v becomes round(v/g). If round(v/g) >= T/g - k, noise of at least k - 1/2 steps lifts
-    # it to the threshold; the charge of one step covers that half step.
-    return family_tail(noise.law.family, scale / noise.step, math.ceil((limit - reach) / noise.step))
+    # On a grid of step g a value v becomes round(v/g). If round(v/g) >= T/g - k, noise of at least
+    # k - 1/2 steps lifts it to the threshold; the charge of one step covers that half step.
+    return family_tail(
+        noise.law.family, scale / noise.step, math.ceil((limit - reach) / noise.step)
+    )
 
 
 def _function(noise: Additive, limit: Fraction, sign: int) -> Function:
-    """The function: add noise, compare exact numbers with the threshold, then round to the type's precision."""
+    """The function: add noise, compare exact numbers with the threshold, then
+    round to the type's precision.
+    """
     step = noise.step
     bound = math.ceil(limit / step)
     if noise.atom.is_float and not noise.rounds_first:

@@ -1,4 +1,6 @@
-"""Spaces of values, and comparisons in them: domains, metrics between values, and privacy measures."""
+"""Spaces of values, and comparisons in them: domains, metrics
+between values, and privacy measures.
+"""
 
 from dpframe.theory.spaces.domains import (
     AtomDomain,

@@ -1,7 +1,8 @@
 """Domains: the sets of input values for which a transformation or measurement keeps its promise.
 
-A domain tests whether a value is a member (`member`) and whether it lies within another domain (`within`). It also has
-the properties that make the bound of a map smaller: bounds, the absence of NaN, and the size of a vector.
+A domain tests whether a value is a member (`member`) and whether it lies within another domain
+(`within`). It also has the properties that make the bound of a map smaller: bounds, the absence of
+NaN, and the size of a vector.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ _ENUMERATED = 1 << 20  # the largest number of possible keys that is listed one 
 class Domain:
     """A set of values. Subclasses are frozen, and two domains with equal properties are equal.
 
-    >>> AtomDomain(T=int, bounds=(0, 12)).member(13), AtomDomain(T=int, bounds=(0, 12)).within(AtomDomain(T=int))
+    >>> (
+    ...     AtomDomain(T=int, bounds=(0, 12)).member(13),
+    ...     AtomDomain(T=int, bounds=(0, 12)).within(AtomDomain(T=int)),
+    ... )
     (False, True)
     """
 
@@ -40,10 +44,11 @@ class Domain:
 class AtomDomain(Domain):
     """Single values of one type.
 
-    `T` is bool, int, float, str, or a numpy type (`np.int8` … `np.uint64`, `np.float32`, `np.float64`), or the name of
-    one ("f32", "i64"); int is stored in 64 bits and float is `np.float64`. Without T the type is that of the bounds:
-    int when both are whole, else float. `bounds=(L, U)` limits numbers to L <= x <= U; both are finite and members of
-    T. `nan=True` admits NaN, for floats only.
+    `T` is bool, int, float, str, or a numpy type (`np.int8` … `np.uint64`, `np.float32`,
+    `np.float64`), or the name of one ("f32", "i64"); int is stored in 64 bits and float is
+    `np.float64`. Without T the type is that of the bounds: int when both are whole, else float.
+    `bounds=(L, U)` limits numbers to L <= x <= U; both are finite and members of T. `nan=True`
+    admits NaN, for floats only.
 
     >>> AtomDomain(T=int, bounds=(0, 12)).member(13)
     False
@@ -61,9 +66,12 @@ class AtomDomain(Domain):
     def __post_init__(self) -> None:
         if isinstance(self.T, Domain | tuple | list):
             raise InvalidArgument(
-                f"AtomDomain: the type comes first, not {self.T!r}. Type AtomDomain(T=float, bounds=(0, 1))."
+                f"AtomDomain: the type comes first, not {self.T!r}. Type AtomDomain(T=float, "
+                "bounds=(0, 1))."
             )
-        object.__setattr__(self, "T", inferred(self.bounds, self.nan) if self.T is None else plain_type(self.T))
+        object.__setattr__(
+            self, "T", inferred(self.bounds, self.nan) if self.T is None else plain_type(self.T)
+        )
         dtype = dtype_of(self.T)
         object.__setattr__(self, "dtype", dtype)
         if self.nan and dtype.kind != "f":
@@ -78,7 +86,10 @@ class AtomDomain(Domain):
             raise InvalidBounds(f"bounds={bounds!r}: give a pair (lower, upper).")
         lower, upper = (self._bound(b, bounds) for b in bounds)
         if lower > upper:
-            raise InvalidBounds(f"bounds={bounds!r}: the lower bound is above the upper, no value lies between them.")
+            raise InvalidBounds(
+                f"bounds={bounds!r}: the lower bound is above the upper, no value lies between "
+                "them."
+            )
         return lower, upper
 
     def _bound(self, bound: object, bounds: object) -> int | float:
@@ -87,7 +98,9 @@ class AtomDomain(Domain):
         if not math.isfinite(bound):
             raise InvalidBounds(f"bounds={bounds!r}: both are finite numbers.")
         if self.dtype.kind == "f":
-            rounded = float(self.dtype.type(bound)) if abs(float(bound)) <= self.limits[1] else math.inf
+            rounded = (
+                float(self.dtype.type(bound)) if abs(float(bound)) <= self.limits[1] else math.inf
+            )
             if math.isinf(rounded):
                 raise InvalidBounds(f"bounds={bounds!r} do not fit in {self._name}.")
             return rounded + 0.0  # no negative zero
@@ -95,7 +108,9 @@ class AtomDomain(Domain):
             raise InvalidBounds(f"bounds={bounds!r}: T={self._name} has whole numbers only.")
         limits = np.iinfo(self.dtype)
         if not limits.min <= int(bound) <= limits.max:
-            raise InvalidBounds(f"bounds={bounds!r} do not fit in {self._name}, from {limits.min} to {limits.max}.")
+            raise InvalidBounds(
+                f"bounds={bounds!r} do not fit in {self._name}, from {limits.min} to {limits.max}."
+            )
         return int(bound)
 
     # Identity
@@ -134,13 +149,16 @@ class AtomDomain(Domain):
     def limits(self) -> tuple[int, int] | tuple[float, float]:
         """The smallest and largest number that T itself can hold (finite)."""
         info = np.finfo(self.dtype) if self.is_float else np.iinfo(self.dtype)
-        return (float(info.min), float(info.max)) if self.is_float else (int(info.min), int(info.max))
+        return (
+            (float(info.min), float(info.max)) if self.is_float else (int(info.min), int(info.max))
+        )
 
     def member(self, value: object) -> bool:
         """Whether the value is of this type, within the bounds, and not NaN unless NaN is allowed.
 
-        A whole number is accepted as a float. A float within the range of float32 is accepted as a float32; it is
-        rounded when it is stored. A float is never accepted as an integer, and a bool is not a number.
+        A whole number is accepted as a float. A float within the range of float32 is accepted as a
+        float32; it is rounded when it is stored. A float is never accepted as an integer, and a
+        bool is not a number.
         """
         kind = self.dtype.kind
         match value:
@@ -158,11 +176,14 @@ class AtomDomain(Domain):
         if not self.is_float:
             inside = self.limits[0] <= value <= self.limits[1]
         else:
-            inside = abs(value) <= self.limits[1] or (isinstance(value, float) and math.isinf(value))
+            inside = abs(value) <= self.limits[1] or (
+                isinstance(value, float) and math.isinf(value)
+            )
         if not inside or self.bounds is None:
             return inside
         if self.is_float and self.dtype.itemsize < 8:
-            value = float(self.dtype.type(value))  # The value is rounded when it is stored, and so were the bounds.
+            # The value is rounded when it is stored, and so were the bounds.
+            value = float(self.dtype.type(value))
         return bool(self.bounds[0] <= value <= self.bounds[1])
 
     def members(self, values: Array) -> bool:
@@ -180,31 +201,47 @@ class AtomDomain(Domain):
                 if not self.nan:
                     return False
                 values = values[~missing]
-            if values.dtype.itemsize > self.dtype.itemsize:  # Infinities are members; larger finite numbers are not.
+            # Infinities are members; larger finite numbers are not.
+            if values.dtype.itemsize > self.dtype.itemsize:
                 finite = values[np.isfinite(values)]
                 if finite.size and not (self.member(finite.min()) and self.member(finite.max())):
                     return False
-        # A domain is a whole type or an interval of it, so every value between two members is a member.
+        # A domain is a whole type or an interval of it, so every value between two members is a
+        # member.
         return values.size == 0 or (self.member(values.min()) and self.member(values.max()))
 
     def within(self, other: Domain) -> bool:
-        """Whether types are equal, bounds lie inside the other's, and the other admits NaN if this domain does."""
-        if not isinstance(other, AtomDomain) or self.dtype != other.dtype or (self.nan and not other.nan):
+        """Whether types are equal, bounds lie inside the other's, and the other
+        admits NaN if this domain does.
+        """
+        if (
+            not isinstance(other, AtomDomain)
+            or self.dtype != other.dtype
+            or (self.nan and not other.nan)
+        ):
             return False
         if other.bounds is None:
             return True
-        return self.bounds is not None and other.bounds[0] <= self.bounds[0] and self.bounds[1] <= other.bounds[1]
+        return (
+            self.bounds is not None
+            and other.bounds[0] <= self.bounds[0]
+            and self.bounds[1] <= other.bounds[1]
+        )
 
 
 def _is_vector(value: object) -> TypeGuard[Collection[object]]:
-    return isinstance(value, Collection) or (hasattr(value, "__iter__") and hasattr(value, "__len__"))
+    return isinstance(value, Collection) or (
+        hasattr(value, "__iter__") and hasattr(value, "__len__")
+    )
 
 
 _PLAIN_LISTS = {bool: np.bool_, int: np.int64, float: np.float64}
 
 
 def _numbers(vector: object) -> Array | None:
-    """The entries as an array, if all are bool, integers or floats of one type; None for any other vector."""
+    """The entries as an array, if all are bool, integers or floats of one
+    type; None for any other vector.
+    """
     if hasattr(vector, "__array__"):
         array = np.asarray(vector)
         return array if array.ndim == 1 and array.dtype.kind in NUMERIC_OR_FLAG else None
@@ -219,9 +256,11 @@ def _numbers(vector: object) -> Array | None:
 
 @dataclass(frozen=True)
 class VectorDomain(Domain):
-    """Vectors (list, tuple, numpy array, pandas or Polars Series) of members of one domain: atoms, or rows (tuples).
+    """Vectors (list, tuple, numpy array, pandas or Polars Series) of members of one
+    domain: atoms, or rows (tuples).
 
-    `size` is the length if it is public, which makes the bounds of many maps smaller; None if it is not public.
+    `size` is the length if it is public, which makes the bounds of many maps smaller; None if it is
+    not public.
 
     >>> VectorDomain(AtomDomain(int), size=2).member([1, 2, 3])
     False
@@ -233,11 +272,14 @@ class VectorDomain(Domain):
     def __post_init__(self) -> None:
         if not isinstance(self.element_domain, AtomDomain | TupleDomain):
             raise InvalidArgument(
-                f"VectorDomain({self.element_domain!r}): give the AtomDomain of its elements, or a TupleDomain of rows."
+                f"VectorDomain({self.element_domain!r}): give the AtomDomain of its elements, or a "
+                "TupleDomain of rows."
             )
         if self.size is not None:
             if not is_integer(self.size, 1):
-                raise InvalidArgument(f"size={self.size!r}: a public size is a whole number of at least 1.")
+                raise InvalidArgument(
+                    f"size={self.size!r}: a public size is a whole number of at least 1."
+                )
             object.__setattr__(self, "size", int(self.size))
 
     @property
@@ -259,7 +301,9 @@ class VectorDomain(Domain):
         return all(self.element_domain.member(v) for v in value)
 
     def within(self, other: Domain) -> bool:
-        """Whether the elements are within the other's, and the sizes are equal or the other's size is not public."""
+        """Whether the elements are within the other's, and the sizes are equal or
+        the other's size is not public.
+        """
         return (
             isinstance(other, VectorDomain)
             and self.element_domain.within(other.element_domain)
@@ -275,8 +319,9 @@ class VectorDomain(Domain):
 class MapDomain(Domain):
     """Mappings from keys to values, such as counts per group. A key that is absent has the value 0.
 
-    `keys` lists all possible keys, if these are public; noise alone then protects the mapping. Without `keys`, the
-    possible keys are also public if the key domain is bool, or whole numbers within bounds (`possible_keys`).
+    `keys` lists all possible keys, if these are public; noise alone then protects the mapping.
+    Without `keys`, the possible keys are also public if the key domain is bool, or whole numbers
+    within bounds (`possible_keys`).
 
     >>> MapDomain(AtomDomain(str), AtomDomain(int)).member({"a": 3})
     True
@@ -289,13 +334,27 @@ class MapDomain(Domain):
     keys: Iterable[Any] | None = None
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.key_domain, AtomDomain) and isinstance(self.value_domain, AtomDomain)):
-            raise InvalidArgument("MapDomain(key, value): give the AtomDomain of its keys and that of its values.")
+        if not (
+            isinstance(self.key_domain, AtomDomain) and isinstance(self.value_domain, AtomDomain)
+        ):
+            raise InvalidArgument(
+                "MapDomain(key, value): give the AtomDomain of its keys and that of its values."
+            )
         if self.keys is None:
             return
-        keys = tuple(self.keys) if isinstance(self.keys, Iterable) and not isinstance(self.keys, str | bytes) else ()
-        if not keys or len(set(keys)) != len(keys) or not all(self.key_domain.member(k) for k in keys):
-            raise InvalidArgument(f"MapDomain: keys are one or more distinct values of {self.key_domain!r}.")
+        keys = (
+            tuple(self.keys)
+            if isinstance(self.keys, Iterable) and not isinstance(self.keys, str | bytes)
+            else ()
+        )
+        if (
+            not keys
+            or len(set(keys)) != len(keys)
+            or not all(self.key_domain.member(k) for k in keys)
+        ):
+            raise InvalidArgument(
+                f"MapDomain: keys are one or more distinct values of {self.key_domain!r}."
+            )
         object.__setattr__(self, "keys", keys)
 
     @property
@@ -322,17 +381,25 @@ class MapDomain(Domain):
 
     def member(self, value: object) -> bool:
         """Whether the value is a mapping and every key and value is a member."""
-        if not isinstance(value, Mapping) or (self.keys is not None and not set(value) <= set(self.keys)):
+        if not isinstance(value, Mapping) or (
+            self.keys is not None and not set(value) <= set(self.keys)
+        ):
             return False
-        return all(self.key_domain.member(k) and self.value_domain.member(v) for k, v in value.items())
+        return all(
+            self.key_domain.member(k) and self.value_domain.member(v) for k, v in value.items()
+        )
 
     def within(self, other: Domain) -> bool:
-        """Whether the keys are within the other's keys, and the values within the other's values."""
+        """Whether the keys are within the other's keys, and the
+        values within the other's values.
+        """
         return (
             isinstance(other, MapDomain)
             and self.key_domain.within(other.key_domain)
             and self.value_domain.within(other.value_domain)
-            and (other.keys is None or (self.keys is not None and set(self.keys) <= set(other.keys)))
+            and (
+                other.keys is None or (self.keys is not None and set(self.keys) <= set(other.keys))
+            )
         )
 
     def __repr__(self) -> str:
@@ -400,7 +467,8 @@ _AMBIGUOUS = {"i8": "np.int8 or np.int64", "u8": "np.uint8 or np.uint64"}
 def plain_type(kind: object) -> Any:
     """The type for a type or for its name; any other argument is returned unchanged.
 
-    Errors: InvalidArgument for "i8" and "u8", which are types of 8 bits for some and of 8 bytes for others
+    Errors: InvalidArgument for "i8" and "u8", which are types of 8 bits for some and of 8 bytes for
+            others
 
     >>> plain_type("f32"), plain_type("i64"), plain_type(str)
     (<class 'numpy.float32'>, <class 'int'>, <class 'str'>)
@@ -408,7 +476,9 @@ def plain_type(kind: object) -> Any:
     if not isinstance(kind, str):
         return kind
     if kind in _AMBIGUOUS:
-        raise InvalidArgument(f'T="{kind}" has 8 bits in Rust and 8 bytes in numpy: write {_AMBIGUOUS[kind]}.')
+        raise InvalidArgument(
+            f'T="{kind}" has 8 bits in Rust and 8 bytes in numpy: write {_AMBIGUOUS[kind]}.'
+        )
     return _NAMES.get(kind.lower(), kind)
 
 
@@ -424,7 +494,8 @@ def dtype_of(kind: Any) -> np.dtype[Any]:
         return _PLAIN[str]
     if dtype.kind not in NUMERIC_OR_FLAG or dtype.itemsize > 8 or kind is None:
         raise InvalidArgument(
-            f"T={kind!r}: atoms are bool, int, float, str, or a numpy integer or float type of at most 64 bits."
+            f"T={kind!r}: atoms are bool, int, float, str, or a numpy integer or float type of at "
+            "most 64 bits."
         )
     return dtype
 
@@ -434,7 +505,8 @@ def _is_number(value: object) -> TypeGuard[int | float | np.integer[Any] | np.fl
 
 
 def inferred(bounds: object, nan: bool) -> type:
-    """The type that fits the bounds: int if both are of an integer type, otherwise float; float if NaN is admitted.
+    """The type that fits the bounds: int if both are of an integer type, otherwise
+    float; float if NaN is admitted.
 
     Errors: InvalidArgument without bounds and without NaN, and for bounds that are not numbers
 
@@ -447,5 +519,6 @@ def inferred(bounds: object, nan: bool) -> type:
     if nan and not ends:
         return float
     raise InvalidArgument(
-        "AtomDomain: give the type of the values, AtomDomain(float), or their bounds, AtomDomain(bounds=(0, 100))."
+        "AtomDomain: give the type of the values, AtomDomain(float), or their bounds, "
+        "AtomDomain(bounds=(0, 100))."
     )

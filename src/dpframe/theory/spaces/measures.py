@@ -1,7 +1,8 @@
-"""Measures of privacy loss (pure, zero-concentrated, Rényi, profiles, approximate), and when one is at most another.
+"""Measures of privacy loss (pure, zero-concentrated, Rényi, profiles, approximate),
+and when one is at most another.
 
-A loss is a number (ε or ρ), a curve, or a pair with a δ. `below(a, b)` is the partial order: it is True if every
-mechanism with the loss a also has the loss b.
+A loss is a number (ε or ρ), a curve, or a pair with a δ. `below(a, b)` is the partial order: it is
+True if every mechanism with the loss a also has the loss b.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def probability(value: object, name: str = "delta") -> Fraction:
 
 
 class PrivacyProfile:
-    """All pairs (ε, δ) that a mechanism satisfies: `delta(epsilon)` and `epsilon(delta)`, both rounded up.
+    """All pairs (ε, δ) that a mechanism satisfies:
+    `delta(epsilon)` and `epsilon(delta)`, both rounded up.
 
     For Gaussian noise, whose profiles compose exactly, `mu_squared` is the square of μ.
 
@@ -57,7 +59,9 @@ class PrivacyProfile:
         return min(1.0, float(self._delta(epsilon)))
 
     def epsilon(self, delta: float) -> float:
-        """The smallest known ε at this δ in [0, 1]; infinite when there is none. Errors: InvalidArgument."""
+        """The smallest known ε at this δ in [0, 1]; infinite when there is none.
+        Errors: InvalidArgument.
+        """
         probability(delta)
         if delta == 1:
             return 0.0
@@ -86,17 +90,21 @@ NOTHING = PrivacyProfile(lambda epsilon: 0.0, lambda delta: 0.0, "no loss", Frac
 
 
 def gaussian_profile(mu_squared: Fraction) -> PrivacyProfile:
-    """The exact privacy profile of Gaussian noise, for the square of its L2 distance in units of the noise.
+    """The exact privacy profile of Gaussian noise, for the square of its L2
+    distance in units of the noise.
 
     >>> round(gaussian_profile(Fraction(1)).epsilon(delta=1e-6), 4)
     4.8866
     """
     if mu_squared == 0:
         return NOTHING
-    mu = root_above(mu_squared)  # Not rounded to a float, so that a scale that was solved for (ε, δ) passes its check.
+    # Not rounded to a float, so that a scale that was solved for (ε, δ) passes its check.
+    mu = root_above(mu_squared)
     return PrivacyProfile(
         lambda epsilon: privacy.gaussian_delta(exact(epsilon, "epsilon"), mu),
-        lambda delta: math.inf if delta == 0 else privacy.gaussian_epsilon(exact(delta, "delta"), mu),
+        lambda delta: (
+            math.inf if delta == 0 else privacy.gaussian_epsilon(exact(delta, "delta"), mu)
+        ),
         f"Gaussian, μ={float(mu):.6g}",
         mu_squared,
     )
@@ -130,7 +138,9 @@ class Measure:
     """
 
     def parse(self, loss: object, name: str = "d_out") -> Loss:
-        """The exact form of a loss that a caller passes. Errors: InvalidArgument for a loss of another kind."""
+        """The exact form of a loss that a caller passes.
+        Errors: InvalidArgument for a loss of another kind.
+        """
         raise NotImplementedError
 
     def show(self, loss: Loss) -> Loss:
@@ -152,7 +162,9 @@ class _Scalar(Measure):
     def parse(self, loss: object, name: str = "d_out") -> Fraction | float:
         match loss:
             case tuple() | list():
-                raise InvalidArgument(f"{name}={loss!r}: a loss of {self!r} is one number {self.letter}.")
+                raise InvalidArgument(
+                    f"{name}={loss!r}: a loss of {self!r} is one number {self.letter}."
+                )
             case float() if loss == math.inf:
                 return math.inf
         value = limit(loss, f"{name}: a loss of {self!r}")
@@ -181,7 +193,8 @@ class MaxDivergence(_Scalar):
 
 @dataclass(frozen=True)
 class ZeroConcentratedDivergence(_Scalar):
-    """Zero-concentrated differential privacy (Bun and Steinke 2016): a loss is ρ, with Rényi divergence at most ρ·α.
+    """Zero-concentrated differential privacy (Bun and Steinke 2016):
+    a loss is ρ, with Rényi divergence at most ρ·α.
 
     >>> import dpframe.theory as t
     >>> t.gaussian(t.AtomDomain(int), t.AbsoluteDistance(), scale=5.0).map(1)  # ρ
@@ -213,7 +226,8 @@ class RenyiCurve:
 
 @dataclass(frozen=True)
 class RenyiDivergence(Measure):
-    """Rényi differential privacy (Mironov 2017): a loss is ε at the order `alpha`, or a `RenyiCurve` when it is None.
+    """Rényi differential privacy (Mironov 2017): a loss is ε at the order `alpha`, or a
+    `RenyiCurve` when it is None.
 
     A curve can be compared with a mapping {α: ε} of the orders that matter.
 
@@ -228,27 +242,35 @@ class RenyiDivergence(Measure):
             raise InvalidArgument(f"alpha={self.alpha!r}: a Rényi order is above 1.")
 
     def parse(self, loss: object, name: str = "d_out") -> Loss:
-        """The exact form of a loss that a person gave. Errors: InvalidArgument when it is of the wrong kind."""
+        """The exact form of a loss that a person gave.
+        Errors: InvalidArgument when it is of the wrong kind.
+        """
         if self.alpha is not None:
             return _Scalar.parse(ZeroConcentratedDivergence(), loss, name)
         if isinstance(loss, RenyiCurve | Mapping):
             return loss
         if callable(loss):
             return RenyiCurve(loss)
-        raise InvalidArgument(f"{name}={loss!r}: a loss of {self!r} is a function of the order, or a mapping {{α: ε}}.")
+        raise InvalidArgument(
+            f"{name}={loss!r}: a loss of {self!r} is a function of the order, or a mapping {{α: "
+            "ε}."
+        )
 
     def show(self, loss: Loss) -> Loss:
         """The exact form as numbers that are never below it."""
         return loss if isinstance(loss, RenyiCurve | float) else upward(Fraction(loss))
 
     def below(self, loss: object, other: object) -> bool:
-        """Whether a loss is at most another: at the order alpha; for a curve, at every order of the mapping `other`."""
+        """Whether a loss is at most another: at the order alpha;
+        for a curve, at every order of the mapping `other`.
+        """
         mine, bound = self.parse(loss), self.parse(other)
         if self.alpha is not None:
             return bool(mine <= bound)
         if not isinstance(bound, Mapping):
             raise UnsupportedOperation(
-                "Two Rényi curves cannot be compared at every order: give a mapping {α: ε} of the orders that matter."
+                "Two Rényi curves cannot be compared at every order: give a mapping {α: ε} of the "
+                "orders that matter."
             )
         return all(mine(a) <= e for a, e in bound.items())
 
@@ -278,7 +300,9 @@ class SmoothedMaxDivergence(Measure):
     """
 
     def parse(self, loss: object, name: str = "d_out") -> Loss:
-        """The exact form of a loss that a person gave. Errors: InvalidArgument when it is of the wrong kind."""
+        """The exact form of a loss that a person gave.
+        Errors: InvalidArgument when it is of the wrong kind.
+        """
         pairs: Sequence[object] = [None]
         match loss:
             case PrivacyProfile():
@@ -289,7 +313,9 @@ class SmoothedMaxDivergence(Measure):
                 pairs = loss
         if all(isinstance(p, tuple) and len(p) == 2 for p in pairs):
             return [_pair(MaxDivergence(), p, name) for p in pairs]
-        raise InvalidArgument(f"{name}={loss!r}: a loss of {self!r} is a PrivacyProfile, or a pair (ε, δ) to satisfy.")
+        raise InvalidArgument(
+            f"{name}={loss!r}: a loss of {self!r} is a PrivacyProfile, or a pair (ε, δ) to satisfy."
+        )
 
     def show(self, loss: Loss) -> Loss:
         """The exact form as numbers that are never below it."""
@@ -299,7 +325,9 @@ class SmoothedMaxDivergence(Measure):
         """Whether the profile satisfies every pair (ε, δ) of `other`."""
         mine, pairs = self.parse(loss), self.parse(other)
         if not isinstance(mine, PrivacyProfile) or isinstance(pairs, PrivacyProfile):
-            raise UnsupportedOperation("A profile is compared with pairs: give a pair (ε, δ), or a list of pairs.")
+            raise UnsupportedOperation(
+                "A profile is compared with pairs: give a pair (ε, δ), or a list of pairs."
+            )
         return all(limit(mine.delta(e), "δ") <= d for e, d in pairs)
 
     def add(self, losses: Sequence[object]) -> Loss:
@@ -309,13 +337,16 @@ class SmoothedMaxDivergence(Measure):
 
 def _pair(inner: Measure, loss: object, name: str) -> tuple[Loss, Fraction]:
     if not isinstance(loss, tuple | list) or len(loss) != 2:
-        raise InvalidArgument(f"{name}={loss!r}: a loss of {Approximate(inner)!r} is a pair (loss, δ).")
+        raise InvalidArgument(
+            f"{name}={loss!r}: a loss of {Approximate(inner)!r} is a pair (loss, δ)."
+        )
     return inner.parse(loss[0], f"{name}[0]"), probability(loss[1], f"{name}[1]: δ")
 
 
 @dataclass(frozen=True)
 class Approximate(Measure):
-    """The inner measure, except with probability δ: a loss is the pair (inner loss, δ), ordered part by part.
+    """The inner measure, except with probability δ:
+    a loss is the pair (inner loss, δ), ordered part by part.
 
     >>> measure = Approximate(MaxDivergence())
     >>> measure.below((1.0, 1e-6), (1.5, 1e-6)), measure.below((1.0, 1e-6), (1.5, 1e-7))
@@ -325,12 +356,22 @@ class Approximate(Measure):
     inner_measure: Measure = MaxDivergence()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.inner_measure, Measure) or isinstance(self.inner_measure, Approximate):
-            raise InvalidArgument(f"Approximate({self.inner_measure!r}): give a measure that has no δ of its own.")
+        if not isinstance(self.inner_measure, Measure) or isinstance(
+            self.inner_measure, Approximate
+        ):
+            raise InvalidArgument(
+                f"Approximate({self.inner_measure!r}): give a measure that has no δ of its own."
+            )
 
     def parse(self, loss: object, name: str = "d_out") -> tuple[Loss, Fraction]:
-        """The exact form of a loss that a person gave. Errors: InvalidArgument when it is of the wrong kind."""
-        if isinstance(self.inner_measure, SmoothedMaxDivergence) and isinstance(loss, tuple) and len(loss) == 2:
+        """The exact form of a loss that a person gave.
+        Errors: InvalidArgument when it is of the wrong kind.
+        """
+        if (
+            isinstance(self.inner_measure, SmoothedMaxDivergence)
+            and isinstance(loss, tuple)
+            and len(loss) == 2
+        ):
             inner = loss[0] if isinstance(loss[0], PrivacyProfile) else [self._epsilon(loss, name)]
             return inner, probability(loss[1], f"{name}[1]: δ")
         return _pair(self.inner_measure, loss, name)
@@ -340,10 +381,17 @@ class Approximate(Measure):
 
     def show(self, loss: Loss) -> Joint:
         """The exact form as numbers that are never below it."""
-        return Joint((self.inner_measure.show(loss[0]), loss[1] if isinstance(loss[1], float) else upward(loss[1])))
+        return Joint(
+            (
+                self.inner_measure.show(loss[0]),
+                loss[1] if isinstance(loss[1], float) else upward(loss[1]),
+            )
+        )
 
     def below(self, loss: object, other: object) -> bool:
-        """Whether both parts are at most the other's; for a profile with a δ, whether their sum satisfies (ε, δ)."""
+        """Whether both parts are at most the other's; for a profile with a δ,
+        whether their sum satisfies (ε, δ).
+        """
         mine, bound = self.parse(loss), self.parse(other)
         match mine[0], bound[0]:
             case PrivacyProfile(), PrivacyProfile():
@@ -355,4 +403,6 @@ class Approximate(Measure):
     def add(self, losses: Sequence[object]) -> Loss:
         """The loss of running several mechanisms on the same data, in exact form."""
         parts = [self.parse(loss) for loss in losses]
-        return self.inner_measure.add([p[0] for p in parts]), min(Fraction(1), sum((p[1] for p in parts), Fraction(0)))
+        return self.inner_measure.add([p[0] for p in parts]), min(
+            Fraction(1), sum((p[1] for p in parts), Fraction(0))
+        )

@@ -1,8 +1,9 @@
 """Metrics: how far apart two values of a domain are, and which numbers can be such a distance.
 
-Metrics of datasets have counts as distances. Metrics of aggregates measure lengths of the difference of two numbers,
-vectors or mappings. `distance(a, b)` computes the distance of two values, so the claim of a map can be tested.
-`parse` turns a number that a caller passes into the exact form that maps compute with; `show` turns it back.
+Metrics of datasets have counts as distances. Metrics of aggregates measure lengths of the
+difference of two numbers, vectors or mappings. `distance(a, b)` computes the distance of two
+values, so the claim of a map can be tested. `parse` turns a number that a caller passes into the
+exact form that maps compute with; `show` turns it back.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Metric:
     1
     """
 
-    relation: ClassVar[Relation | None] = None  # of datasets: whether records enter and leave, or are replaced
+    # of datasets: whether records enter and leave, or are replaced
+    relation: ClassVar[Relation | None] = None
     ordered: ClassVar[bool] = False  # of datasets: whether the order of records matters
 
     def distance(self, a: Value, b: Value) -> Any:
@@ -38,11 +40,15 @@ class Metric:
         raise NotImplementedError
 
     def of(self, bound: Sensitivity) -> Any:
-        """The exact distance of this kind in a sensitivity of counts; None if it is of another kind."""
+        """The exact distance of this kind in a sensitivity of counts;
+        None if it is of another kind.
+        """
         return None
 
     def parse(self, distance: object, name: str = "d_in") -> Any:
-        """The exact form of a distance that a caller passes. Errors: InvalidArgument for a distance of another kind."""
+        """The exact form of a distance that a caller passes.
+        Errors: InvalidArgument for a distance of another kind.
+        """
         raise NotImplementedError
 
     def show(self, distance: Any) -> Any:
@@ -56,7 +62,9 @@ def whole(distance: object, metric: Metric, name: str) -> int:
         raise InvalidArgument(f"{name}={distance!r}: {metric!r} is one whole number, not several.")
     value = exact(distance, f"{name}, a distance of {metric!r},")
     if value < 0 or value.denominator != 1:
-        raise InvalidArgument(f"{name}={distance!r}: {metric!r} counts, so it is a whole number of at least 0.")
+        raise InvalidArgument(
+            f"{name}={distance!r}: {metric!r} counts, so it is a whole number of at least 0."
+        )
     return value.numerator
 
 
@@ -79,7 +87,8 @@ class _Counting(Metric):
 
 @dataclass(frozen=True)
 class SymmetricDistance(_Counting):
-    """Number of records that must be added or removed to turn one multiset into the other; the order does not matter.
+    """Number of records that must be added or removed to turn one multiset into the
+    other; the order does not matter.
 
     >>> SymmetricDistance().distance([12, 10, 8, 7], [10, 8, 7])
     1
@@ -95,7 +104,8 @@ class SymmetricDistance(_Counting):
 
 @dataclass(frozen=True)
 class ChangeOneDistance(_Counting):
-    """Number of records that must be replaced to turn one multiset into the other; infinite when the sizes differ.
+    """Number of records that must be replaced to turn one multiset into the other;
+    infinite when the sizes differ.
 
     >>> ChangeOneDistance().distance([12, 10, 8, 7], [7, 8, 10, 10])
     1
@@ -171,9 +181,11 @@ class DiscreteDistance(_Counting):
 
 @dataclass(frozen=True)
 class UnitDistance(_Counting):
-    """Number of units that must join or leave to turn one table into the other; a row begins with its unit.
+    """Number of units that must join or leave to turn one table into the
+    other; a row begins with its unit.
 
-    A unit whose rows differ leaves and joins again, so it counts twice. The order of rows does not matter.
+    A unit whose rows differ leaves and joins again, so it counts twice. The order of rows does not
+    matter.
 
     >>> UnitDistance().distance([(1, "a"), (1, "b"), (2, "a")], [(2, "a")])
     1
@@ -182,7 +194,11 @@ class UnitDistance(_Counting):
     def distance(self, a: Iterable[Row], b: Iterable[Row]) -> int:
         """Count of units that join or leave."""
         first, second = self._rows(a), self._rows(b)
-        return sum((u in first) + (u in second) for u in {**first, **second} if first.get(u) != second.get(u))
+        return sum(
+            (u in first) + (u in second)
+            for u in {**first, **second}
+            if first.get(u) != second.get(u)
+        )
 
     def _rows(self, table: Iterable[Row]) -> dict[object, Counter[tuple[object, ...]]]:
         """The rows of each unit, with multiplicity."""
@@ -194,7 +210,8 @@ class UnitDistance(_Counting):
 
 @dataclass(frozen=True)
 class ExchangedUnitDistance(UnitDistance):
-    """Number of units that must be exchanged to turn one table into the other; the first entry of a row is a unit.
+    """Number of units that must be exchanged to turn one table into the other;
+    the first entry of a row is a unit.
 
     Tables with unequal numbers of units that differ are infinitely far apart.
 
@@ -205,12 +222,17 @@ class ExchangedUnitDistance(UnitDistance):
     def distance(self, a: Iterable[Row], b: Iterable[Row]) -> Any:
         """Count of units that are exchanged, or infinity."""
         first, second = self._rows(a), self._rows(b)
-        left, joined = ([u for u in one if one[u] != other.get(u)] for one, other in ((first, second), (second, first)))
+        left, joined = (
+            [u for u in one if one[u] != other.get(u)]
+            for one, other in ((first, second), (second, first))
+        )
         return len(left) if len(left) == len(joined) else math.inf
 
 
 def _real(distance: object, metric: Metric, name: str) -> Length:
-    """Check that a distance is one number of at least 0, and return it in exact form. Errors: InvalidArgument."""
+    """Check that a distance is one number of at least 0, and return it in exact form.
+    Errors: InvalidArgument.
+    """
     match distance:
         case Root():
             return distance
@@ -250,7 +272,9 @@ class _Length(Metric):
 
 
 def _difference(a: float, b: float) -> Fraction | float:
-    """Distance |a - b|, exact; infinite if one of them is infinite and the other is not the same."""
+    """Distance |a - b|, exact; infinite if one of them is infinite
+    and the other is not the same.
+    """
     if math.isfinite(a) and math.isfinite(b):
         return abs(binary(a) - binary(b))
     return Fraction(0) if a == b or (a != a and b != b) else math.inf
@@ -262,7 +286,9 @@ def _measured(value: Fraction | float) -> int | float:
 
 
 def _parts(a: Value, b: Value) -> Parts | None:
-    """Absolute differences per coordinate (per key, where an absent key is 0); None for vectors of unequal length."""
+    """Absolute differences per coordinate (per key, where an absent key is 0);
+    None for vectors of unequal length.
+    """
     if isinstance(a, Mapping):
         return [_difference(a.get(k, 0), b.get(k, 0)) for k in {**a, **b}]
     if not hasattr(a, "__len__"):
@@ -271,7 +297,9 @@ def _parts(a: Value, b: Value) -> Parts | None:
 
 
 def _total(parts: Parts) -> int | float:
-    return math.inf if math.inf in parts else _measured(sum((Fraction(p) for p in parts), Fraction(0)))
+    return (
+        math.inf if math.inf in parts else _measured(sum((Fraction(p) for p in parts), Fraction(0)))
+    )
 
 
 def _largest(parts: Parts) -> int | float:
@@ -333,8 +361,8 @@ class L2Distance(_Length):
 class LinfDistance(_Length):
     """Largest |a_i - b_i| of two vectors or mappings.
 
-    `monotonic=True` promises that between neighbours all entries move in the same direction, as counts do when records
-    are only added; selection then costs half.
+    `monotonic=True` promises that between neighbours all entries move in the same direction, as
+    counts do when records are only added; selection then costs half.
 
     >>> LinfDistance().distance([1, 2, 3], [2, 2, 1])
     2
@@ -349,11 +377,17 @@ class LinfDistance(_Length):
         return None if self.monotonic else bound.exact_linf
 
     def distance(self, a: Value, b: Value) -> int | float:
-        """In the unit of the entries; infinite for unequal lengths, and where `monotonic` does not hold."""
+        """In the unit of the entries; infinite for unequal lengths, and
+        where `monotonic` does not hold.
+        """
         length = super().distance(a, b)
         if self.monotonic and length < math.inf:
             keys = {**a, **b} if isinstance(a, Mapping) else None
-            pairs = list(zip(a, b, strict=True)) if keys is None else [(a.get(k, 0), b.get(k, 0)) for k in keys]
+            pairs = (
+                list(zip(a, b, strict=True))
+                if keys is None
+                else [(a.get(k, 0), b.get(k, 0)) for k in keys]
+            )
             if any(x > y for x, y in pairs) and any(x < y for x, y in pairs):
                 return math.inf
         return length
@@ -361,7 +395,9 @@ class LinfDistance(_Length):
 
 @dataclass(frozen=True)
 class _CellDistance(Metric):
-    """Base class of the joint distances on cells: (number of cells that change, l1 or l2 of the change, linf)."""
+    """Base class of the joint distances on cells: (number of cells that change,
+    l1 or l2 of the change, linf).
+    """
 
     inner_metric: AbsoluteDistance = AbsoluteDistance()
     _middle: ClassVar[str]
@@ -375,7 +411,9 @@ class _CellDistance(Metric):
         raise NotImplementedError
 
     def distance(self, a: Value, b: Value) -> Joint:
-        """(count, unit of the cells, unit of the cells); infinite lengths for vectors of unequal length."""
+        """(count, unit of the cells, unit of the cells);
+        infinite lengths for vectors of unequal length.
+        """
         parts = _parts(a, b)
         if parts is None:
             return Joint((math.inf, math.inf, math.inf))
@@ -383,18 +421,24 @@ class _CellDistance(Metric):
 
     def parse(self, distance: object, name: str = "d_in") -> Triple:
         if not isinstance(distance, tuple | list) or len(distance) != 3:
-            raise InvalidArgument(f"{name}={distance!r}: {self!r} is a triple (l0, {self._middle}, linf).")
+            raise InvalidArgument(
+                f"{name}={distance!r}: {self!r} is a triple (l0, {self._middle}, linf)."
+            )
         l0 = whole(distance[0], self, f"{name}[0]")
-        return self._tightened(l0, _real(distance[1], self, f"{name}[1]"), _real(distance[2], self, f"{name}[2]"))
+        return self._tightened(
+            l0, _real(distance[1], self, f"{name}[1]"), _real(distance[2], self, f"{name}[2]")
+        )
 
     def show(self, distance: Triple) -> Joint:
         return Joint((int(distance[0]), _number(distance[1]), _number(distance[2])))
 
 
 class L01InfDistance(_CellDistance):
-    """The triple (l0, l1, linf) of two vectors or mappings: number, sum and largest of the cells' differences.
+    """The triple (l0, l1, linf) of two vectors or mappings:
+    number, sum and largest of the cells' differences.
 
-    A triple that a caller passes is reduced to consistent numbers: l1 is at most l0·linf, and linf is at most l1.
+    A triple that a caller passes is reduced to consistent numbers: l1 is at most l0·linf, and linf
+    is at most l1.
 
     >>> L01InfDistance(AbsoluteDistance()).distance({"a": 3}, {"a": 1, "b": 1})
     (2, 3, 2)
@@ -408,7 +452,8 @@ class L01InfDistance(_CellDistance):
 
 
 class L02InfDistance(_CellDistance):
-    """The triple (l0, l2, linf) of two vectors or mappings: number, length and largest of the cells' differences.
+    """The triple (l0, l2, linf) of two vectors or mappings:
+    number, length and largest of the cells' differences.
 
     >>> L02InfDistance(AbsoluteDistance()).distance({"a": 3}, {"a": 0, "b": 4})
     (2, 5, 4)

@@ -1,4 +1,6 @@
-"""Transformations: functions of datasets, each with a bound on how far it can spread two neighbours."""
+"""Transformations: functions of datasets, each with a bound on how
+far it can spread two neighbours.
+"""
 
 from dpframe.theory.transformations.aggregates import (
     count,

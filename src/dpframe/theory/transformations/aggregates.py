@@ -32,7 +32,8 @@ def count(input_domain: Domain, input_metric: Metric) -> Transformation:
 
     Input:  vectors of any type
     Output: int (records)
-    Bound:  d_out = d_in where records enter or leave; 0 where records only change, or where the size is public
+    Bound:  d_out = d_in where records enter or leave; 0 where records only change, or where the
+            size is public
     Source: `statistics.vector_length`
     Errors: DomainMismatch, MetricMismatch when the input is not a dataset
 
@@ -52,21 +53,26 @@ def count(input_domain: Domain, input_metric: Metric) -> Transformation:
 
 
 def _bounded(domain: VectorDomain, name: str) -> tuple[AtomDomain, Fraction, Fraction]:
-    """The element domain of a vector of bounded numbers, and its exact bounds. Errors: see `sum`."""
+    """The element domain of a vector of bounded numbers, and its exact bounds.
+    Errors: see `sum`.
+    """
     atom = domain.element_domain
     if atom.dtype.kind == "b":
         return atom, Fraction(0), Fraction(1)
     if atom.dtype.kind == "O":
-        raise WrongType(f"{name}: the records are text ({atom!r}). Turn them into numbers first: cast(..., T=float).")
+        raise WrongType(
+            f"{name}: the records are text ({atom!r}). Turn them into numbers first: cast(..., "
+            "T=float)."
+        )
     if atom.nan:
         raise UnsupportedOperation(
-            f"{name}: the records may be NaN ({atom!r}), and then the result may be NaN. Replace NaN first: "
-            "impute(domain, metric, constant)."
+            f"{name}: the records may be NaN ({atom!r}), and then the result may be NaN. Replace "
+            "NaN first: impute(domain, metric, constant)."
         )
     if atom.bounds is None:
         raise MissingBounds(
-            f"{name}: the records have no bounds ({atom!r}), so one of them can move the result without limit. "
-            "Bound them first: clamp(domain, metric, bounds=(lower, upper))."
+            f"{name}: the records have no bounds ({atom!r}), so one of them can move the result "
+            "without limit. Bound them first: clamp(domain, metric, bounds=(lower, upper))."
         )
     return atom, exact(atom.bounds[0], "lower bound"), exact(atom.bounds[1], "upper bound")
 
@@ -80,14 +86,18 @@ def sum(input_domain: Domain, input_metric: Metric) -> Transformation:
     """The sum of bounded numbers.
 
     Input:  vectors of numbers within the domain's bounds [L, U], or of bool (False is 0, True is 1)
-    Output: a number of type T. Integers are added exactly and the total clipped to the range of T; floats are first
-            rounded to a grid that depends only on the bounds and the size (`sum_grid`). So neither the order of
-            addition nor the rounding of a total can break the bound
-    Bound:  d_in·max(|L|, |U|) where records enter or leave; d_in·(U - L) where they change, and ⌊d_in/2⌋·(U - L) where
-            they enter or leave under a public size. Rounding to the grid keeps values within the bounds, and clipping
-            never moves two totals further apart, so neither adds to the bound
-    Source: `statistics.total`; Casacuberta et al. 2022, arXiv:2207.10635, for what goes wrong with float sums
-    Errors: MissingBounds; UnsupportedOperation when NaN is allowed; WrongType for text; DomainMismatch, MetricMismatch
+    Output: a number of type T. Integers are added exactly and the total clipped to the range of T;
+            floats are first rounded to a grid that depends only on the bounds and the size
+            (`sum_grid`). So neither the order of addition nor the rounding of a total can break the
+            bound
+    Bound:  d_in·max(|L|, |U|) where records enter or leave; d_in·(U - L) where they change, and
+            ⌊d_in/2⌋·(U - L) where they enter or leave under a public size. Rounding to the grid
+            keeps values within the bounds, and clipping never moves two totals further apart, so
+            neither adds to the bound
+    Source: `statistics.total`; Casacuberta et al. 2022, arXiv:2207.10635, for what goes wrong with
+            float sums
+    Errors: MissingBounds; UnsupportedOperation when NaN is allowed; WrongType for text;
+            DomainMismatch, MetricMismatch
 
     >>> from dpframe.theory import SymmetricDistance
     >>> t = sum(VectorDomain(AtomDomain(int, bounds=(0, 12))), SymmetricDistance())
@@ -120,15 +130,19 @@ def sum(input_domain: Domain, input_metric: Metric) -> Transformation:
 def _sized(domain: VectorDomain, name: str) -> int:
     if domain.size is None:
         raise UnsupportedOperation(
-            f"{name}: without a public size there may be few records, and one record can then move the {name} as far "
-            f"as the bounds allow. Fix the size with resize(domain, metric, size, constant), or release a sum and a "
-            f"count and divide."
+            f"{name}: without a public size there may be few records, and one record can then move "
+            f"the {name} as far as the bounds allow. Fix the size with resize(domain, metric, "
+            "size, constant), or release a sum and a count and divide."
         )
     return domain.size
 
 
-def _powers(atom: AtomDomain, size: int, top: Fraction) -> Callable[[Vector], tuple[Fraction, Fraction]]:
-    """A function from a vector to the exact sums of its values and of their squares, each value capped at `top`."""
+def _powers(
+    atom: AtomDomain, size: int, top: Fraction
+) -> Callable[[Vector], tuple[Fraction, Fraction]]:
+    """A function from a vector to the exact sums of its values and of their
+    squares, each value capped at `top`.
+    """
     if _integers(atom):
         last = math.floor(top)
 
@@ -136,7 +150,9 @@ def _powers(atom: AtomDomain, size: int, top: Fraction) -> Callable[[Vector], tu
             array = as_array(values, atom)
             above = array > last
             excess, small = int(above.sum()), array[~above].astype(object)
-            return Fraction(int(small.sum())) + excess * top, Fraction(int((small * small).sum())) + excess * top * top
+            return Fraction(int(small.sum())) + excess * top, Fraction(
+                int((small * small).sum())
+            ) + excess * top * top
 
         return whole
     assert atom.bounds is not None
@@ -150,7 +166,9 @@ def _powers(atom: AtomDomain, size: int, top: Fraction) -> Callable[[Vector], tu
 
 
 def _lattice(largest: Fraction) -> Fraction:
-    """A power of two of which 2^52 multiples reach the largest result, so results and differences are exact floats."""
+    """A power of two of which 2^52 multiples reach the largest result, so results
+    and differences are exact floats.
+    """
     if largest == 0:
         return Fraction(1)
     if largest > Fraction(sys.float_info.max):
@@ -169,9 +187,10 @@ def mean(input_domain: Domain, input_metric: Metric) -> Transformation:
 
     Input:  vectors of `size` numbers within the domain's bounds [L, U]
     Output: float (unit of the values)
-    Bound:  the bound of the sum, divided by the size. The result is rounded to a multiple of a power of two (the step),
-            which could move two results apart by one step. So the upper bound is first lowered by size·step (about
-            10^-15 of the bounds, times the size); this reduces the distance by at least one step
+    Bound:  the bound of the sum, divided by the size. The result is rounded to a multiple of a
+            power of two (the step), which could move two results apart by one step. So the upper
+            bound is first lowered by size·step (about 10^-15 of the bounds, times the size); this
+            reduces the distance by at least one step
     Source: `statistics.sized_mean`
     Errors: UnsupportedOperation without a public size; otherwise as `sum`
 
@@ -203,11 +222,13 @@ def mean(input_domain: Domain, input_metric: Metric) -> Transformation:
 def variance(input_domain: Domain, input_metric: Metric, ddof: int = 1) -> Transformation:
     """The variance of bounded numbers; the number of records is public.
 
-    Input:  vectors of `size` numbers within the domain's bounds [L, U]; ddof (count): the divisor is size - ddof; 1 for
-            the estimate of a population's variance, 0 for the mean squared deviation
+    Input:  vectors of `size` numbers within the domain's bounds [L, U]; ddof (count): the divisor
+            is size - ddof; 1 for the estimate of a population's variance, 0 for the mean squared
+            deviation
     Output: float (unit of the values squared)
-    Bound:  (U - L)²·j(size - j)/(size·(size - ddof)) with j = min(changed records, ⌊size/2⌋). As in `mean`, the result
-            is rounded to a multiple of a power of two, and the bounds are narrowed by just enough to make up for it
+    Bound:  (U - L)²·j(size - j)/(size·(size - ddof)) with j = min(changed records, ⌊size/2⌋). As in
+            `mean`, the result is rounded to a multiple of a power of two, and the bounds are
+            narrowed by just enough to make up for it
     Source: `statistics.sized_variance`
     Errors: InvalidArgument for a ddof outside [0, size); otherwise as `mean`
 
@@ -226,7 +247,8 @@ def variance(input_domain: Domain, input_metric: Metric, ddof: int = 1) -> Trans
         return statistics.squared_deviations(d_in, lower, upper, near, size) / divisor
 
     step, one_change = _lattice(bound(size, Relation.REPLACE)), bound(1, Relation.REPLACE)
-    # With d records, narrowing the width by s lowers the bound by at least its d = 1 value times s/width.
+    # With d records, narrowing the width by s lowers the bound by at least its d = 1 value times
+    # s/width.
     narrowed = upper - step * (upper - lower) / one_change if one_change else upper
     powers = _powers(atom, size, max(lower, narrowed))
 

@@ -27,12 +27,14 @@ from dpframe.theory.spaces import (
 )
 
 
-def _map(metric: Metric, relation: Relation, size: int | None, cells: int | None, name: str) -> Callable[[int], object]:
+def _map(
+    metric: Metric, relation: Relation, size: int | None, cells: int | None, name: str
+) -> Callable[[int], object]:
     """The map to this metric's distance of counts. Errors: MetricMismatch."""
     if metric.of(statistics.cell_counts(0, relation, size, cells)) is None:
         raise MetricMismatch(
-            f"{name}: output_metric={metric!r}; counts are compared by L1Distance(), L2Distance(), LinfDistance(), "
-            "L01InfDistance() or L02InfDistance()."
+            f"{name}: output_metric={metric!r}; counts are compared by L1Distance(), L2Distance(), "
+            "LinfDistance(), L01InfDistance() or L02InfDistance()."
         )
     return lambda d_in: metric.of(statistics.cell_counts(d_in, relation, size, cells))
 
@@ -48,18 +50,18 @@ def histogram(
 ) -> Transformation:
     """The number of records in each of some public categories, or of some public bins.
 
-    Input:  vectors of any type. Either `categories`, the distinct values to count, or `bins`, increasing edges
-            e0 < e1 < … < ek of the intervals [e0, e1), …, [e(k-1), ek], the last with its upper edge, as in numpy.
-            With `null_category=True` one more cell at the end counts the records that are in no category or bin.
-            `output_metric` is L1Distance() (the default), L2Distance(), LinfDistance(), L01InfDistance() or
-            L02InfDistance()
+    Input:  vectors of any type. Either `categories`, the distinct values to count, or `bins`,
+            increasing edges e0 < e1 < … < ek of the intervals [e0, e1), …, [e(k-1), ek], the last
+            with its upper edge, as in numpy. With `null_category=True` one more cell at the end
+            counts the records that are in no category or bin. `output_metric` is L1Distance() (the
+            default), L2Distance(), LinfDistance(), L01InfDistance() or L02InfDistance()
     Output: vector of int with one cell per category or bin (plus one), in the order of the argument
-    Bound:  each record is in at most one cell. A record that enters or leaves changes one cell by 1, so L1 = L2 = linf
-            = l0 = 1. A record that changes may move between two cells, so L1 = l0 = 2 and L2 = √2. With several
-            records, all may be in one cell
+    Bound:  each record is in at most one cell. A record that enters or leaves changes one cell by
+            1, so L1 = L2 = linf = l0 = 1. A record that changes may move between two cells, so L1 =
+            l0 = 2 and L2 = √2. With several records, all may be in one cell
     Source: `statistics.cell_counts`
-    Errors: InvalidArgument for no, repeated or foreign categories and for edges that do not increase; DomainMismatch,
-            MetricMismatch
+    Errors: InvalidArgument for no, repeated or foreign categories and for edges that do not
+            increase; DomainMismatch, MetricMismatch
 
     >>> from dpframe.theory import SymmetricDistance
     >>> t = histogram(VectorDomain(AtomDomain(str)), SymmetricDistance(), categories=["a", "b"])
@@ -91,7 +93,9 @@ def histogram(
     )
 
 
-def _categories(atom: AtomDomain, categories: list[object]) -> tuple[int, Callable[[Vector], list[int]]]:
+def _categories(
+    atom: AtomDomain, categories: list[object]
+) -> tuple[int, Callable[[Vector], list[int]]]:
     """The number of categories, and the function that counts the records in each and in none."""
     if not categories:
         raise InvalidArgument("histogram: categories is empty; there is nothing to count.")
@@ -113,13 +117,17 @@ def _categories(atom: AtomDomain, categories: list[object]) -> tuple[int, Callab
 def _bins(atom: AtomDomain, edges: list[float]) -> tuple[int, Callable[[Vector], list[int]]]:
     """The number of bins, and the function that counts the records in each and in none."""
     if atom.dtype.kind not in NUMERIC:
-        raise DomainMismatch(f"histogram: bins are for numbers; the records are {atom!r}. Give categories instead.")
+        raise DomainMismatch(
+            f"histogram: bins are for numbers; the records are {atom!r}. Give categories instead."
+        )
     atoms = AtomDomain(float)
     if len(edges) < 2 or not all(atoms.member(e) and np.isfinite(e) for e in edges):
         raise InvalidArgument("histogram: bins is a list of at least two finite edges.")
     if any(a >= b for a, b in itertools.pairwise(edges)):
         raise InvalidArgument("histogram: the edges of bins must increase.")
-    limits = np.array(edges, dtype=atom.dtype if all(AtomDomain(atom.T).member(e) for e in edges) else np.float64)
+    limits = np.array(
+        edges, dtype=atom.dtype if all(AtomDomain(atom.T).member(e) for e in edges) else np.float64
+    )
 
     def run(values: Vector) -> list[int]:
         array = as_array(values, atom)
@@ -139,24 +147,30 @@ def count_by(
     output_metric: Metric | None = None,
     keys: Iterable[object] | None = None,
 ) -> Transformation:
-    """The number of records of each distinct value. The values are private too, unless `keys` lists them.
+    """The number of records of each distinct value.
+    The values are private too, unless `keys` lists them.
 
-    Input:  vectors of any type without NaN; keys: the distinct values to count, if they are public; other values are
-            left out. With public keys the counts may go to `laplace` (in L1Distance()) and `gaussian` (in
-            L2Distance()), otherwise to laplace_threshold and gaussian_threshold. `output_metric` is L01InfDistance()
-            (the default, which laplace_threshold needs), L02InfDistance() (for gaussian_threshold), L1Distance(),
+    Input:  vectors of any type without NaN; keys: the distinct values to count, if they are public;
+            other values are left out. With public keys the counts may go to `laplace` (in
+            L1Distance()) and `gaussian` (in L2Distance()), otherwise to laplace_threshold and
+            gaussian_threshold. `output_metric` is L01InfDistance() (the default, which
+            laplace_threshold needs), L02InfDistance() (for gaussian_threshold), L1Distance(),
             L2Distance() or LinfDistance()
-    Output: mapping from each value that occurs to its count (records); a value that is not in it has the count 0
+    Output: mapping from each value that occurs to its count (records); a value that is not in it
+            has the count 0
     Bound:  as for `histogram`; with private keys there is no limit on the number of cells
     Source: `statistics.cell_counts`
-    Errors: DomainMismatch, also when NaN is allowed, since NaN is not equal to itself; MetricMismatch; InvalidArgument
-            for keys that are repeated or are not values of the element domain
+    Errors: DomainMismatch, also when NaN is allowed, since NaN is not equal to itself;
+            MetricMismatch; InvalidArgument for keys that are repeated or are not values of the
+            element domain
 
     >>> from dpframe.theory import SymmetricDistance
     >>> t = count_by(VectorDomain(AtomDomain(str)), SymmetricDistance())
     >>> t(["a", "b", "a"]), t.map(2)
     ({'a': 2, 'b': 1}, (2, 2, 2))
-    >>> t = count_by(VectorDomain(AtomDomain(str)), SymmetricDistance(), L1Distance(), keys=["a", "c"])
+    >>> t = count_by(
+    ...     VectorDomain(AtomDomain(str)), SymmetricDistance(), L1Distance(), keys=["a", "c"]
+    ... )
     >>> t(["a", "b", "a"]), t.map(2)
     ({'a': 2}, 2)
     """
@@ -164,8 +178,8 @@ def count_by(
     atom = domain.element_domain
     if atom.nan:
         raise DomainMismatch(
-            f"count_by: the records may be NaN ({atom!r}), and NaN cannot be a key. Replace NaN first: "
-            "impute(domain, metric, constant)."
+            f"count_by: the records may be NaN ({atom!r}), and NaN cannot be a key. Replace NaN "
+            "first: impute(domain, metric, constant)."
         )
     metric = L01InfDistance(AbsoluteDistance()) if output_metric is None else output_metric
 

@@ -1,4 +1,6 @@
-"""Transformations from datasets to a dataset: clamp, cast and impute each record, resize to a public size."""
+"""Transformations from datasets to a dataset: clamp, cast and impute each
+record, resize to a public size.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +33,16 @@ def _rowwise(
 ) -> Transformation:
     """A transformation from a function of arrays that maps each entry by itself.
 
-    d_out = d_in: equal records have equal images, so two outputs differ in at most as many records as their inputs.
+    d_out = d_in: equal records have equal images, so two outputs differ in at most as many records
+    as their inputs.
     """
 
     def run(values: Vector) -> object:
         return like(function(as_array(values, domain.element_domain)), values)
 
-    return Transformation(domain, metric, VectorDomain(atom, domain.size), metric, run, lambda d_in: d_in)
+    return Transformation(
+        domain, metric, VectorDomain(atom, domain.size), metric, run, lambda d_in: d_in
+    )
 
 
 @ordered
@@ -46,9 +51,10 @@ def clamp(input_domain: Domain, input_metric: Metric, bounds: tuple[Real, Real])
 
     Input:  vectors of numbers; bounds (L, U) in their unit, L <= U, finite, members of T
     Output: vectors within [L, U] of equal length; NaN, if the domain admits it, stays NaN
-    Bound:  d_out = d_in. The image of a record depends on that record alone, so records that are equal stay equal. The
-            bound is tight, since values inside the bounds do not change
-    Source: Gaboardi, Hay and Vadhan 2020, "A Programming Framework for OpenDP", on row-by-row transformations
+    Bound:  d_out = d_in. The image of a record depends on that record alone, so records that are
+            equal stay equal. The bound is tight, since values inside the bounds do not change
+    Source: Gaboardi, Hay and Vadhan 2020, "A Programming Framework for OpenDP", on row-by-row
+            transformations
     Errors: InvalidBounds; DomainMismatch, MetricMismatch when the input is not a dataset
 
     >>> from dpframe.theory import SymmetricDistance
@@ -70,14 +76,17 @@ def clamp(input_domain: Domain, input_metric: Metric, bounds: tuple[Real, Real])
 def impute(input_domain: Domain, input_metric: Metric, constant: Any = 0.0) -> Transformation:
     """Put a constant in the place of every NaN.
 
-    Input:  vectors of floats that may be NaN; constant, a member of T within the domain's bounds, in their unit
+    Input:  vectors of floats that may be NaN; constant, a member of T within the domain's bounds,
+            in their unit
     Output: vectors without NaN, of equal length
     Bound:  d_out = d_in, as for `clamp`; the constant does not depend on the data
     Source: Gaboardi, Hay and Vadhan 2020, on row-by-row transformations
     Errors: InvalidArgument for a constant outside the domain; DomainMismatch, MetricMismatch
 
     >>> from dpframe.theory import SymmetricDistance
-    >>> impute(VectorDomain(AtomDomain(float, nan=True)), SymmetricDistance(), 1.0)([float("nan"), 2.0])
+    >>> impute(VectorDomain(AtomDomain(float, nan=True)), SymmetricDistance(), 1.0)(
+    ...     [float("nan"), 2.0]
+    ... )
     [1.0, 2.0]
     """
     domain, _ = dataset(input_domain, input_metric, "impute")
@@ -87,17 +96,21 @@ def impute(input_domain: Domain, input_metric: Metric, constant: Any = 0.0) -> T
         raise InvalidArgument(f"impute: constant={constant!r} is not a finite member of {atoms!r}.")
     if not atom.is_float:
         return _rowwise(domain, input_metric, atoms, lambda x: x)
-    return _rowwise(domain, input_metric, atoms, lambda x: np.where(np.isnan(x), atom.dtype.type(constant), x))
+    return _rowwise(
+        domain, input_metric, atoms, lambda x: np.where(np.isnan(x), atom.dtype.type(constant), x)
+    )
 
 
 @ordered
-def cast(input_domain: Domain, input_metric: Metric, T: DTypeLike, default: Any = None) -> Transformation:
+def cast(
+    input_domain: Domain, input_metric: Metric, T: DTypeLike, default: Any = None
+) -> Transformation:
     """Turn every record into another type. A value that cannot be converted becomes the default.
 
     Input:  vectors of any type; T, the new type; default, a member of T (None: 0, False or "")
-    Output: vectors of T without NaN. Numbers become integers by truncation toward zero, and bool by "is not zero"; text
-            is parsed. The default replaces NaN, infinity, numbers that T cannot hold and text that is not a number. So
-            no value makes the cast fail
+    Output: vectors of T without NaN. Numbers become integers by truncation toward zero, and bool by
+            "is not zero"; text is parsed. The default replaces NaN, infinity, numbers that T cannot
+            hold and text that is not a number. So no value makes the cast fail
     Bound:  d_out = d_in, as for `clamp`: the image of a record depends on that record alone
     Source: Gaboardi, Hay and Vadhan 2020, on row-by-row transformations
     Errors: InvalidArgument for a default that is not of type T; DomainMismatch, MetricMismatch
@@ -153,19 +166,22 @@ def _parsed(text: str, kind: str) -> float | None:
 
 
 @ordered
-def resize(input_domain: Domain, input_metric: Metric, size: int, constant: object) -> Transformation:
+def resize(
+    input_domain: Domain, input_metric: Metric, size: int, constant: object
+) -> Transformation:
     """Cut a dataset down, or fill it up with a constant, to a public size.
 
     Input:  vectors of any type; size (count, at least 1); constant: a member of the element domain
-    Output: vectors of exactly `size` records. Under a metric that ignores order, the records with the smallest hashes
-            are kept. The hash is of a secret of this transformation, the value, and the number of equal values before
-            it, so the other records and their order have no influence. Under an ordered metric the first `size` records
-            are kept
-    Bound:  2·d_in where records enter or leave: one additional record pushes out at most one other record, or replaces
-            one constant, and a replacement counts as two. d_in where records change. Never more than a replacement of
-            all records
+    Output: vectors of exactly `size` records. Under a metric that ignores order, the records with
+            the smallest hashes are kept. The hash is of a secret of this transformation, the value,
+            and the number of equal values before it, so the other records and their order have no
+            influence. Under an ordered metric the first `size` records are kept
+    Bound:  2·d_in where records enter or leave: one additional record pushes out at most one other
+            record, or replaces one constant, and a replacement counts as two. d_in where records
+            change. Never more than a replacement of all records
     Source: `statistics.resized`
-    Errors: InvalidArgument for a size below 1 or a constant outside the domain; DomainMismatch, MetricMismatch
+    Errors: InvalidArgument for a size below 1 or a constant outside the domain; DomainMismatch,
+            MetricMismatch
 
     >>> from dpframe.theory import AtomDomain, SymmetricDistance
     >>> t = resize(VectorDomain(AtomDomain(int)), SymmetricDistance(), size=4, constant=0)
@@ -184,7 +200,11 @@ def resize(input_domain: Domain, input_metric: Metric, size: int, constant: obje
     def run(values: Vector) -> object:
         array = as_array(values, atom)
         if len(array) > length:
-            array = array[:length] if input_metric.ordered else array[_kept(array.tolist(), length, salt)]
+            array = (
+                array[:length]
+                if input_metric.ordered
+                else array[_kept(array.tolist(), length, salt)]
+            )
         filler = as_array([constant] * (length - len(array)), atom)
         return like(np.concatenate([array, filler]), values)
 
@@ -205,6 +225,8 @@ def _kept(values: list[object], length: int, salt: bytes) -> list[int]:
     for position, value in enumerate(values):
         text = repr(0.0 if value == 0 and isinstance(value, float) else value).encode()
         repeats[text] = repeats.get(text, 0) + 1
-        digest = hashlib.blake2b(b"%d:%b" % (repeats[text], text), key=salt, digest_size=16).digest()
+        digest = hashlib.blake2b(
+            b"%d:%b" % (repeats[text], text), key=salt, digest_size=16
+        ).digest()
         ranks.append((digest, position))
     return sorted(position for _, position in sorted(ranks)[:length])

@@ -72,7 +72,8 @@ def test_numbers_without_negative_ones_are_the_nearest_children_and_stay_so_when
         for level in range(len(tree.first)):
             assert found[level + 1].min() >= 0
             assert tree.up(found[level + 1], level) == pytest.approx(found[level], abs=1e-6)
-            # Karush, Kuhn and Tucker: children above 0 moved by one number for each parent, the others by no more down.
+            # Karush, Kuhn and Tucker: children above 0 moved by one number for each parent, the
+            # others by no more down.
             shift = values[level + 1] - found[level + 1]
             above = found[level + 1] > 1e-9
             top = np.where(above, shift, -np.inf)

@@ -1,4 +1,6 @@
-"""Many marginals in one release: exact below the noise, consistent, priced, named, exported, and as noisy as stated."""
+"""Many marginals in one release: exact below the noise, consistent, priced, named,
+exported, and as noisy as stated.
+"""
 
 import json
 import math
@@ -40,14 +42,31 @@ def people(rows=400, seed=0, units=None):
         "one": ["only"] * rows,
     }
     return pl.DataFrame(
-        table, schema_overrides={"u": pl.Int64, "a": pl.Int64, "b": pl.String, "c": pl.Boolean, "one": pl.String}
+        table,
+        schema_overrides={
+            "u": pl.Int64,
+            "a": pl.Int64,
+            "b": pl.String,
+            "c": pl.Boolean,
+            "one": pl.String,
+        },
     )
 
 
-def query(table, unit="u", workload="2-way", max_rows=1, columns=COLUMNS, neighbors="add-remove", budget=None):
+def query(
+    table,
+    unit="u",
+    workload="2-way",
+    max_rows=1,
+    columns=COLUMNS,
+    neighbors="add-remove",
+    budget=None,
+):
     keys = {name: KEYS[name] for name in columns}
     limits = {} if isinstance(unit, dp.Rows) else {"max_rows": max_rows}
-    frame = dp.protect(table, unit=unit, neighbors=neighbors, budget=budget or dp.Budget(epsilon=1e6, delta=0.1))
+    frame = dp.protect(
+        table, unit=unit, neighbors=neighbors, budget=budget or dp.Budget(epsilon=1e6, delta=0.1)
+    )
     return frame.marginals(columns, workload, keys=keys, **limits)
 
 
@@ -55,13 +74,17 @@ def query(table, unit="u", workload="2-way", max_rows=1, columns=COLUMNS, neighb
 def silent(monkeypatch):
     """The same release without noise."""
     monkeypatch.setattr(
-        module, "rounded_contrasts", lambda scale, shape: np.zeros([m - 1 for m in shape], dtype=np.int64)
+        module,
+        "rounded_contrasts",
+        lambda scale, shape: np.zeros([m - 1 for m in shape], dtype=np.int64),
     )
 
 
 def listed(table):
     """The rows that count: those whose keys are all listed."""
-    kept = table.filter(pl.col("a").is_in([0, 1, 2, 7]), pl.col("b").is_in(["x", "y"]) | pl.col("b").is_null())
+    kept = table.filter(
+        pl.col("a").is_in([0, 1, 2, 7]), pl.col("b").is_in(["x", "y"]) | pl.col("b").is_null()
+    )
     return kept.filter(pl.col("c").is_not_null())
 
 
@@ -79,8 +102,12 @@ def test_below_the_noise_every_table_is_the_crosstab_of_pandas(silent, kind):
         full = expected.reindex(index=levels[0], columns=levels[1], fill_value=0).to_numpy()
         inner = found.to_numpy()[:-1, 1:-1].astype(float)
         assert np.allclose(inner, full, rtol=0, atol=1e-6)
-        assert np.allclose(found.to_numpy()[-1, 1:-1].astype(float), full.sum(axis=0), rtol=0, atol=1e-6)
-        assert np.allclose(found.to_numpy()[:-1, -1].astype(float), full.sum(axis=1), rtol=0, atol=1e-6)
+        assert np.allclose(
+            found.to_numpy()[-1, 1:-1].astype(float), full.sum(axis=0), rtol=0, atol=1e-6
+        )
+        assert np.allclose(
+            found.to_numpy()[:-1, -1].astype(float), full.sum(axis=1), rtol=0, atol=1e-6
+        )
     assert math.isclose(out[()].value, len(rows), abs_tol=1e-6)
 
 
@@ -94,13 +121,16 @@ def test_tables_of_any_number_of_columns_come_from_one_release(silent):
     assert ("a", "one") not in out
     for names in [("c", "a"), ("b",), ("b", "c", "a")]:
         expected = {key: len(group) for key, group in rows.group_by(*names)}
-        cells = out[names].accuracy().filter(~pl.any_horizontal(pl.col(names).cast(pl.String) == "All"))
+        cells = (
+            out[names].accuracy().filter(~pl.any_horizontal(pl.col(names).cast(pl.String) == "All"))
+        )
         for row in cells.iter_rows(named=True):
             key = tuple(
                 next(
                     k
                     for k in KEYS[n]
-                    if (k if k is None else str(k).lower()) == (row[n] if row[n] is None else str(row[n]).lower())
+                    if (k if k is None else str(k).lower())
+                    == (row[n] if row[n] is None else str(row[n]).lower())
                 )
                 for n in names
             )
@@ -110,10 +140,13 @@ def test_tables_of_any_number_of_columns_come_from_one_release(silent):
 
 
 def test_one_unit_s_rows_weigh_as_many_as_its_limit_together_in_every_table(silent):
-    table = pl.DataFrame({"u": [1] * 10 + [2], "a": [0] * 4 + [1] * 4 + [3] * 2 + [0], "c": [True] * 11})
+    table = pl.DataFrame(
+        {"u": [1] * 10 + [2], "a": [0] * 4 + [1] * 4 + [3] * 2 + [0], "c": [True] * 11}
+    )
     columns = ["a", "c"]
     out = query(table, columns=columns, max_rows=2).release(**PRICE)
-    # Eight listed rows in two cells, each cut to two, weigh two together: one in each. The other unit has one.
+    # Eight listed rows in two cells, each cut to two, weigh two together: one in each. The other
+    # unit has one.
     assert np.allclose(out["a"].table["count"], [2, 1, 0, 0], rtol=0, atol=1e-5)
     assert math.isclose(out[()].value, 3, abs_tol=1e-5)
 
@@ -147,7 +180,11 @@ def test_columns_that_bring_their_keys_need_no_list(silent):
     out = frame.marginals(["age", "level", "c"], max_rows=1).release(**PRICE)
     found = out["level", "age"].table
     assert found["level"].to_list() == ["low", "mid", "high", "All"]
-    assert np.allclose(found.to_numpy()[:3, 1:].astype(float), [[1, 0, 1, 2], [0, 0, 0, 0], [0, 1, 0, 1]], atol=1e-9)
+    assert np.allclose(
+        found.to_numpy()[:3, 1:].astype(float),
+        [[1, 0, 1, 2], [0, 0, 0, 0], [0, 1, 0, 1]],
+        atol=1e-9,
+    )
     assert out["age"].table["age"].to_list() == ["(0, 18]", "(18, 65]", "(65, 120]"]
 
 
@@ -167,7 +204,9 @@ def cost_of_change(asked, before, after):
 
 
 def claimed(plan):
-    return float(sum(d.allotment.total.sensitivity.l2_squared / Fraction(d.scale) ** 2 for d in plan.noises))
+    return float(
+        sum(d.allotment.total.sensitivity.l2_squared / Fraction(d.scale) ** 2 for d in plan.noises)
+    )
 
 
 @pytest.mark.one_in(2)
@@ -178,10 +217,17 @@ def test_one_unit_moves_no_table_further_than_claimed(neighbors, max_rows):
     largest = 0.0
     for seed in range(12):
         table = people(60, seed, units=12)
-        asked = query(table, max_rows=max_rows, neighbors=neighbors, workload=[("a", "b"), ("b", "c"), ("one",)])
+        asked = query(
+            table,
+            max_rows=max_rows,
+            neighbors=neighbors,
+            workload=[("a", "b"), ("b", "c"), ("one",)],
+        )
         gone = table.filter(pl.col("u") != int(rng.integers(12)))
         if neighbors == "replace":
-            others = people(int(rng.integers(1, 9)), seed + 100).with_columns(u=pl.lit(99, pl.Int64))
+            others = people(int(rng.integers(1, 9)), seed + 100).with_columns(
+                u=pl.lit(99, pl.Int64)
+            )
             gone = pl.concat([gone, others])
         cost, plan = cost_of_change(asked, table, gone)
         assert cost <= claimed(plan) * (1 + 1e-12)
@@ -193,7 +239,12 @@ def test_one_unit_moves_no_table_further_than_claimed(neighbors, max_rows):
 def test_the_claim_is_attained_by_a_unit_with_all_its_rows_in_one_cell(unit):
     table = people(40)
     more = pl.concat(
-        [table, pl.DataFrame({"u": [77] * 3, "a": [1] * 3, "b": ["x"] * 3, "c": [True] * 3, "one": ["only"] * 3})]
+        [
+            table,
+            pl.DataFrame(
+                {"u": [77] * 3, "a": [1] * 3, "b": ["x"] * 3, "c": [True] * 3, "one": ["only"] * 3}
+            ),
+        ]
     )
     cost, plan = cost_of_change(query(table, unit=unit, max_rows=3), table, more)
     assert math.isclose(cost, claimed(plan), rel_tol=1e-5 if unit == "u" else 1e-12)
@@ -202,7 +253,9 @@ def test_the_claim_is_attained_by_a_unit_with_all_its_rows_in_one_cell(unit):
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 def test_the_sensitivity_of_each_interaction_is_found_by_brute_force(neighbors):
     universe = pd.DataFrame({"a": [0, 0, 1, 7], "c": [True, False, True, True]})
-    asked = query(universe, unit=dp.Rows(1), columns=["a", "c"], workload="2-way", neighbors=neighbors)
+    asked = query(
+        universe, unit=dp.Rows(1), columns=["a", "c"], workload="2-way", neighbors=neighbors
+    )
     found = empirical_sensitivity(asked, universe, 2, neighbors=neighbors)
     for name, bound in asked.sensitivity.items():
         attained = (
@@ -239,7 +292,9 @@ def test_a_price_in_rho_is_charged_as_it_is_said():
     assert float(budget.spent.rho) == 0.25
     assert out.cost.rho == 0.25
     scales = out._noise.noises
-    rho = sum(d.allotment.total.sensitivity.l2_squared / (2 * Fraction(d.scale) ** 2) for d in scales)
+    rho = sum(
+        d.allotment.total.sensitivity.l2_squared / (2 * Fraction(d.scale) ** 2) for d in scales
+    )
     assert Fraction(2499999, 10**7) < rho <= Fraction(1, 4)
     with pytest.raises(UnsupportedOperation, match="rho"):
         asked.release(epsilon=0.1)
@@ -256,7 +311,9 @@ def test_the_charge_is_the_price_and_a_refusal_spends_nothing():
 
 
 def test_a_name_gives_the_stored_tables_and_another_workload_is_another_question(tmp_path):
-    budget = dp.Ledger(tmp_path / "study.sqlite").budget("people", epsilon=3, delta=1e-5, accountant="basic")
+    budget = dp.Ledger(tmp_path / "study.sqlite").budget(
+        "people", epsilon=3, delta=1e-5, accountant="basic"
+    )
     first = query(people(50), budget=budget).release(**PRICE, name="tables")
     again = query(people(50), budget=budget).release(**PRICE, name="tables")
     assert first.table.equals(again.table)
@@ -294,7 +351,19 @@ def test_what_is_missing_is_named():
 
 
 @pytest.mark.parametrize(
-    "workload", ["3-way", "0-way", "two", "-way", 2, [], [()], [("a", "a")], [("a", "z")], [("a", "c"), ("c", "a")]]
+    "workload",
+    [
+        "3-way",
+        "0-way",
+        "two",
+        "-way",
+        2,
+        [],
+        [()],
+        [("a", "a")],
+        [("a", "z")],
+        [("a", "c"), ("c", "a")],
+    ],
 )
 def test_a_workload_that_makes_no_sense_is_refused(workload):
     with pytest.raises(InvalidArgument, match="marginals"):
@@ -323,7 +392,9 @@ def standardized(out, table, names):
             row["value"]
             - truth.get(
                 tuple(
-                    None if row[n] is None else type(KEYS[n][0])(row[n] if n != "c" else row[n] == "True")
+                    None
+                    if row[n] is None
+                    else type(KEYS[n][0])(row[n] if n != "c" else row[n] == "True")
                     for n in names
                 ),
                 0,
@@ -336,19 +407,25 @@ def standardized(out, table, names):
 
 
 def mean_squares(releases, *tables):
-    """For each release the mean of the squared errors of each table's cells, over what is stated."""
+    """For each release the mean of the squared errors of each
+    table's cells, over what is stated.
+    """
     table = people(200)
     asked = query(table)
     outs = (asked.release(**PRICE) for _ in range(releases))
-    return np.array([[np.mean(standardized(out, table, names)) for names in tables] for out in outs])
+    return np.array(
+        [[np.mean(standardized(out, table, names)) for names in tables] for out in outs]
+    )
 
 
 @pytest.mark.long
 def test_the_error_of_every_cell_is_the_one_that_is_stated():
     found = mean_squares(80, ("a", "b"))[:, 0]
     spread = found.std(ddof=1) / math.sqrt(len(found))
-    assert abs(found.mean() - 1) / spread < 6  # a false alarm in 10^7, with room for a t distribution
-    assert (found.mean() - 0.25) / spread > 6  # half the scale is seen: 13 is expected, 6 deviations above
+    # a false alarm in 10^7, with room for a t distribution
+    assert abs(found.mean() - 1) / spread < 6
+    # half the scale is seen: 13 is expected, 6 deviations above
+    assert (found.mean() - 0.25) / spread > 6
 
 
 @pytest.mark.long
@@ -356,7 +433,8 @@ def test_the_variance_of_every_marginal_is_the_closed_form():
     tables = list(combinations(COLUMNS, 2))
     squares = mean_squares(2000, *tables)
     found, spread = squares.mean(axis=0), squares.std(axis=0, ddof=1) / math.sqrt(len(squares))
-    assert (np.abs(found - 1) < 6 * spread).all(), dict(zip(tables, found, strict=True))  # by chance once in 10^7
+    # by chance once in 10^7
+    assert (np.abs(found - 1) < 6 * spread).all(), dict(zip(tables, found, strict=True))
     assert spread.max() < 0.05
 
 
@@ -387,7 +465,11 @@ def test_tables_agree_on_every_margin_they_share():
     for one, other in combinations(out, 2):
         shared = tuple(sorted(set(one) & set(other)))
         for table in (one, other):
-            summed = out[table]._numbers.long.group_by(*shared, maintain_order=True).agg(pl.col("count").sum())
+            summed = (
+                out[table]
+                ._numbers.long.group_by(*shared, maintain_order=True)
+                .agg(pl.col("count").sum())
+            )
             joined = summed.join(out[shared]._numbers.long, on=shared, nulls_equal=True)
             assert np.allclose(joined["count"], joined["count_right"], rtol=0, atol=1e-6)
             assert joined.height == out[shared]._numbers.long.height
@@ -415,7 +497,9 @@ def test_a_table_that_is_changed_by_itself_says_that_it_no_longer_agrees_with_th
     out = query(people(300)).release(**PRICE)
     one = out["a", "b"]
     for verb in ("nonnegative", "round"):
-        with pytest.warns(DpFrameWarning, match=rf"{verb}\(\): this is one of 6 marginals") as warned:
+        with pytest.warns(
+            DpFrameWarning, match=rf"{verb}\(\): this is one of 6 marginals"
+        ) as warned:
             changed = getattr(one, verb)()
         assert [x.filename for x in warned] == [__file__]
         assert "no longer agrees with the other tables" in str(changed.report())
@@ -443,7 +527,9 @@ def test_what_was_released_can_be_sent_on_and_holds_no_rows():
 
 def test_all_tables_together_are_one_long_table_in_the_kind_that_was_protected(kind):
     out = query(bring(people(50), kind)).release(**PRICE)
-    assert type(out.table).__module__.split(".")[0] == {"lazy": "polars"}.get(kind.split("-")[0], kind.split("-")[0])
+    assert type(out.table).__module__.split(".")[0] == {"lazy": "polars"}.get(
+        kind.split("-")[0], kind.split("-")[0]
+    )
     table = out.to_polars()
     assert table.columns == [*COLUMNS, "count"]
     assert table.height == sum(len(KEYS[a]) * len(KEYS[b]) for a, b in combinations(COLUMNS, 2))
@@ -481,6 +567,11 @@ def test_the_derivation_says_where_the_price_goes():
 
 def test_the_one_liner_releases_at_once():
     out = people(30).dp.marginals(
-        ["a", "c"], keys={"a": [0, 1]}, unit="u", max_rows=1, budget=dp.Budget(epsilon=1, delta=1e-6), **PRICE
+        ["a", "c"],
+        keys={"a": [0, 1]},
+        unit="u",
+        max_rows=1,
+        budget=dp.Budget(epsilon=1, delta=1e-6),
+        **PRICE,
     )
     assert out["a", "c"].table.shape == (3, 4)

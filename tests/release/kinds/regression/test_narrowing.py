@@ -1,4 +1,6 @@
-"""Narrower bounds of a regression: what is measured for them, what they are, and what is said of them."""
+"""Narrower bounds of a regression: what is measured for them, what they
+are, and what is said of them.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def asked(rows=ROWS, narrow=True, inputs=("x", "n"), budget=None, **more):
 
 
 def histograms(patch, query):
-    """The histograms that a narrowing release of ε = 3 reads: the numbers before noise, and the scale of the noise."""
+    """The histograms that a narrowing release of ε = 3 reads:
+    the numbers before noise, and the scale of the noise.
+    """
     read, real, question = [], narrowing.noisy_histogram, getattr(query, "_query", query)._question
     price = EpsilonPrice(Fraction(3), Fraction(0))
 
@@ -60,10 +64,17 @@ def histograms(patch, query):
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("asks", ["ols", "corr", "agg"])
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
-def test_one_unit_moves_each_histogram_by_no_more_than_its_noise_pays_for(monkeypatch, asks, relation):
-    """On all neighbours: each histogram moves by at most its scale times its part of ε, and by as much at most."""
+def test_one_unit_moves_each_histogram_by_no_more_than_its_noise_pays_for(
+    monkeypatch, asks, relation
+):
+    """On all neighbours: each histogram moves by at most its scale times its
+    part of ε, and by as much at most.
+    """
     kinds = [(-1e9, 0, 1e9), (300.0, None, 7.0), (1e9, 100, -1e9)]
-    fixed, schema = [(1, 3.0, 2, 2.0), (2, 50.0, 7, -4.0)], {"u": pl.Int64, "x": float, "n": pl.Int64, "y": float}
+    fixed, schema = (
+        [(1, 3.0, 2, 2.0), (2, 50.0, 7, -4.0)],
+        {"u": pl.Int64, "x": float, "n": pl.Int64, "y": float},
+    )
     mixed = [(3, 3.0, 2, 2.0), (3, 900.0, 90, 2000.0), (3, None, 50, None)]
     owns = [[*((3, *row),) * times] for times in (1, 3) for row in kinds]
     tables = [pl.DataFrame([*fixed, *own], schema, orient="row") for own in (*owns, mixed, [])]
@@ -96,9 +107,12 @@ def test_the_parts_of_the_price_add_up_to_it(monkeypatch):
 # What the bounds are
 
 
-@pytest.mark.usefixtures("same_noise")  # chosen bounds are good nearly always: at times noise far out is a value
+# chosen bounds are good nearly always: at times noise far out is a value
+@pytest.mark.usefixtures("same_noise")
 def test_the_outcome_and_inputs_are_clipped_near_their_values():
-    (low, high), (first, last), (least, most) = (asked().release(epsilon=40.0)._bounds[name] for name in "xyn")
+    (low, high), (first, last), (least, most) = (
+        asked().release(epsilon=40.0)._bounds[name] for name in "xyn"
+    )
     assert 0 < low < 200 < 400 < high < 600
     assert -500 < first < 700 < 1000 < last < 2000
     assert 0 <= least < 6 < 18 < most < 50
@@ -108,7 +122,9 @@ def test_the_outcome_and_inputs_are_clipped_near_their_values():
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, CERTAIN])
-@pytest.mark.parametrize("rows", [ROWS.clear(), ROWS[:1], ROWS.with_columns(x=pl.lit(None, float)), ROWS])
+@pytest.mark.parametrize(
+    "rows", [ROWS.clear(), ROWS[:1], ROWS.with_columns(x=pl.lit(None, float)), ROWS]
+)
 def test_bounds_are_inside_the_typed_ones_whatever_the_rows_are(rows, epsilon):
     out = asked(rows).release(epsilon=epsilon)
     for name, (low, high) in out._bounds.items():
@@ -119,7 +135,9 @@ def test_bounds_are_inside_the_typed_ones_whatever_the_rows_are(rows, epsilon):
 def test_with_many_people_nothing_is_clipped():
     narrow, typed = (asked(narrow=wanted).release(epsilon=CERTAIN) for wanted in (True, False))
     assert narrow._bounds == typed._bounds
-    assert list(narrow.coefficients.values()) == pytest.approx(list(typed.coefficients.values()), rel=1e-3)
+    assert list(narrow.coefficients.values()) == pytest.approx(
+        list(typed.coefficients.values()), rel=1e-3
+    )
 
 
 def test_true_and_false_are_not_narrowed():
@@ -132,12 +150,18 @@ def test_true_and_false_are_not_narrowed():
 
 @pytest.mark.long
 def test_coefficients_have_less_than_half_the_error():
-    """Errors fall to about a sixth, here of 30 releases each: that half is not reached by chance is beyond 1e-9."""
-    true = np.linalg.lstsq(np.column_stack([np.ones(600), ROWS["x"], ROWS["n"]]), ROWS["y"], rcond=None)[0]
+    """Errors fall to about a sixth, here of 30 releases each:
+    that half is not reached by chance is beyond 1e-9.
+    """
+    true = np.linalg.lstsq(
+        np.column_stack([np.ones(600), ROWS["x"], ROWS["n"]]), ROWS["y"], rcond=None
+    )[0]
     errors = []
     for wanted in (False, True):
         query = asked(narrow=wanted)
-        values = np.array([list(query.release(epsilon=8.0).coefficients.values()) for _ in range(30)])
+        values = np.array(
+            [list(query.release(epsilon=8.0).coefficients.values()) for _ in range(30)]
+        )
         errors.append(np.sqrt(np.median((values[:, 1] - true[1]) ** 2)))
     assert errors[1] < errors[0] / 2
 
@@ -169,19 +193,24 @@ def test_a_matrix_inside_narrower_bounds_is_that_of_the_values(verb):
     expected = getattr(true, verb)().to_numpy()
     assert out.values == pytest.approx(expected, rel=0.1, abs=0.1 if verb == "corr" else 20)
     bounds = out._statement["chosen"]["bounds"]
-    assert all(BOUNDS[name][0] <= low < high <= BOUNDS[name][1] for name, (low, high) in bounds.items())
+    assert all(
+        BOUNDS[name][0] <= low < high <= BOUNDS[name][1] for name, (low, high) in bounds.items()
+    )
     assert bounds["x"][1] - bounds["x"][0] < 1000
     assert "bounds that the release narrowed: x from " in repr(out)
     again = matrix(verb, budget=budget).release(epsilon=400.0, name="one")
     assert (again.values == out.values).all()
     assert budget.spent.epsilon == 400.0
-    real = {name: said for name, said in out.certificate().items() if name != "test"}  # the noise of this test is fixed
+    # the noise of this test is fixed
+    real = {name: said for name, said in out.certificate().items() if name != "test"}
     assert Check(real).verdict == "PROVED"
 
 
 @pytest.mark.parametrize("verb", MATRICES)
 def test_a_matrix_without_room_is_refused(verb):
-    frame = dp.protect(ROWS.with_columns(z=pl.col("x") > 300), unit="u", budget=dp.Budget(epsilon=1.0))
+    frame = dp.protect(
+        ROWS.with_columns(z=pl.col("x") > 300), unit="u", budget=dp.Budget(epsilon=1.0)
+    )
     with pytest.raises(InvalidArgument, match="no column here has room"):
         getattr(frame, verb)(["z", "n"], {"n": (0, 90.5)}, max_rows=1, narrow=True)
     with pytest.raises(InvalidArgument, match="narrow= is True or False"):
@@ -200,27 +229,36 @@ def pairs(rows=ROWS, narrow=True, budget=None, by=None, **more):
     }
     if by is None:
         return frame.agg(**asked_of, max_rows=2)
-    return frame.group_by(by, keys=[False, True], max_groups=1, max_rows_per_group=2).agg(**asked_of)
+    return frame.group_by(by, keys=[False, True], max_groups=1, max_rows_per_group=2).agg(
+        **asked_of
+    )
 
 
 @pytest.mark.usefixtures("same_noise")  # at times noise far out leaves a column its typed bounds
 @pytest.mark.parametrize("by", [None, pytest.param("g", marks=pytest.mark.long)])
 def test_pairs_inside_narrower_bounds_are_those_of_the_values(by):
-    """Also by group, and beside statistics that keep their bounds; the parts of the price add up to it."""
+    """Also by group, and beside statistics that keep their bounds;
+    the parts of the price add up to it.
+    """
     rows, budget = ROWS.with_columns(g=pl.col("x") * 7 % 1 < 0.5), dp.Budget(epsilon=1e6)
     out = pairs(rows, budget=budget, by=by).release(epsilon=100.0, name="one")
     true = [ROWS] if by is None else [rows.filter(~pl.col("g")), rows.filter("g")]
-    assert out.table["r"].to_list() == pytest.approx([part.select(pl.corr("x", "y")).item() for part in true], abs=0.1)
+    assert out.table["r"].to_list() == pytest.approx(
+        [part.select(pl.corr("x", "y")).item() for part in true], abs=0.1
+    )
     assert out.table["m"].to_list() == pytest.approx([part["x"].mean() for part in true], rel=0.05)
     bounds = out._statement["chosen"]["bounds"]
-    assert all(BOUNDS[name][0] <= low < high <= BOUNDS[name][1] for name, (low, high) in bounds.items())
+    assert all(
+        BOUNDS[name][0] <= low < high <= BOUNDS[name][1] for name, (low, high) in bounds.items()
+    )
     assert bounds["x"][1] - bounds["x"][0] < 1000
     assert "Narrower bounds, for ε = 20: x from " in str(out.report())
     assert "x beyond [0, 1000]" in repr(out)
     again = pairs(rows, budget=budget, by=by).release(epsilon=100.0, name="one")
     assert again.table.equals(out.table)
     assert budget.spent.epsilon == 100.0
-    real = {name: said for name, said in out.certificate().items() if name != "test"}  # the noise of this test is fixed
+    # the noise of this test is fixed
+    real = {name: said for name, said in out.certificate().items() if name != "test"}
     assert Check(real).verdict == "PROVED"
 
 
@@ -230,18 +268,26 @@ def test_pairs_take_declared_bounds_and_those_of_clipped_columns():
     frame = declared.clip("y", *BOUNDS["y"])
     out = frame.agg(r=dp.corr("x", "y", narrow=True), max_rows=1).release(epsilon=400.0)
     bounds = out._statement["chosen"]["bounds"]
-    assert all(BOUNDS[name][0] <= low < high <= BOUNDS[name][1] for name, (low, high) in bounds.items())
+    assert all(
+        BOUNDS[name][0] <= low < high <= BOUNDS[name][1] for name, (low, high) in bounds.items()
+    )
 
 
 def test_pairs_that_cannot_be_narrowed_are_refused():
-    frame = dp.protect(ROWS.with_columns(z=pl.col("x") > 300), unit="u", budget=dp.Budget(epsilon=1.0))
+    frame = dp.protect(
+        ROWS.with_columns(z=pl.col("x") > 300), unit="u", budget=dp.Budget(epsilon=1.0)
+    )
     both = {"x": BOUNDS["x"], "y": BOUNDS["y"]}
     pair = dp.corr("x", "y", both, narrow=True)
     with pytest.raises(InvalidArgument, match="no column here has room"):
         frame.agg(r=dp.corr("z", "n", {"n": (0, 90.5)}, narrow=True), max_rows=1)
-    with pytest.raises(UnsupportedOperation, match=r"dp.Auto\(\) chooses limits or bounds in this question"):
+    with pytest.raises(
+        UnsupportedOperation, match=r"dp.Auto\(\) chooses limits or bounds in this question"
+    ):
         frame.agg(r=pair, limits=dp.Auto())
-    with pytest.raises(UnsupportedOperation, match=r"dp.Auto\(\) chooses limits or bounds in this question"):
+    with pytest.raises(
+        UnsupportedOperation, match=r"dp.Auto\(\) chooses limits or bounds in this question"
+    ):
         frame.agg(r=pair, m=dp.mean("n", bounds=dp.Auto()), max_rows=1)
     with pytest.raises(InvalidArgument, match="Type the same bounds"):
         frame.agg(r=pair, c=dp.cov("x", "y", both | {"x": (0, 10)}, narrow=True), max_rows=1)
@@ -265,7 +311,9 @@ def test_bounds_of_which_none_can_be_narrower_are_refused_before_anything_is_pai
     frame.ols(y="n", x=["z", "c"], **typed)
     with pytest.raises(InvalidArgument, match="no column here has room"):
         frame.ols(y="n", x=["z", "c"], **typed, narrow=True)
-    frame.ols(y="n", x=["z", "c"], **typed | {"bounds": {"n": (0, 90)}}, narrow=True).release(epsilon=1.0)
+    frame.ols(y="n", x=["z", "c"], **typed | {"bounds": {"n": (0, 90)}}, narrow=True).release(
+        epsilon=1.0
+    )
     assert budget.spent.epsilon == 1.0
 
 
@@ -291,7 +339,9 @@ def test_what_cannot_be_is_refused_before_anything_is_paid():
     assert budget.spent.rho == 0
     assert query.release(rho=0.5).cost.rho == 0.5
     for call in (lambda: query.accuracy(rho=0.1), lambda: query.sensitivity):
-        with pytest.raises(UnsupportedOperation, match="narrow=True chooses bounds inside the release"):
+        with pytest.raises(
+            UnsupportedOperation, match="narrow=True chooses bounds inside the release"
+        ):
             call()
     with pytest.raises(InvalidArgument, match="narrow= is True or False"):
         asked(narrow="yes")

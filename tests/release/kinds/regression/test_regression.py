@@ -1,4 +1,6 @@
-"""Linear regressions and matrices of covariances: what is measured, what is released, and how far off it may be."""
+"""Linear regressions and matrices of covariances:
+what is measured, what is released, and how far off it may be.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def rows_of(rng, people=2000, each=1):
     x, z = rng.uniform(0, 100, size), rng.integers(0, 2, size).astype(bool)
     y = TRUE[0] + TRUE[1] * x + TRUE[2] * z + rng.normal(0, 15, size)
     kinds = np.array(["a", "b", "c"])[rng.integers(0, 3, size)]
-    return pl.DataFrame({"u": np.repeat(np.arange(people), each), "x": x, "y": y, "z": z, "r": kinds})
+    return pl.DataFrame(
+        {"u": np.repeat(np.arange(people), each), "x": x, "y": y, "z": z, "r": kinds}
+    )
 
 
 ROWS = rows_of(np.random.default_rng(3))
@@ -81,10 +85,13 @@ def test_one_unit_moves_each_moment_by_no_more_than_claimed(relation):
 
 
 def test_moments_that_follow_from_others_are_not_measured():
-    query = protected().ols(y="y", x=["x", "r"], bounds=BOUNDS, keys={"r": ["a", "b", "c"]}, max_rows=1)
+    query = protected().ols(
+        y="y", x=["x", "r"], bounds=BOUNDS, keys={"r": ["a", "b", "c"]}, max_rows=1
+    )
     influences = [f"{name}.influence" for name in ("Intercept", "x", "r[b]", "r[c]")]
     assert list(query.sensitivity) == [
-        "rows", *influences, "x", "r[b]", "r[c]", "y", "x·x", "x·r[b]", "x·r[c]", "x·y", "r[b]·y", "r[c]·y", "y·y",
+        "rows", *influences, "x", "r[b]", "r[c]", "y", "x·x", "x·r[b]", "x·r[c]", "x·y",
+        "r[b]·y", "r[c]·y", "y·y",
     ]  # fmt: skip
 
 
@@ -93,7 +100,9 @@ def test_moments_that_follow_from_others_are_not_measured():
 
 def test_without_noise_it_is_least_squares_with_categories_and_without_missing_rows():
     rows = ROWS.with_columns(x=pl.when(pl.col("x") > 95).then(None).otherwise(pl.col("x")))
-    query = protected(rows).ols(y="y", x=["x", "r"], bounds=BOUNDS, keys={"r": ["c", "a"]}, max_rows=1)
+    query = protected(rows).ols(
+        y="y", x=["x", "r"], bounds=BOUNDS, keys={"r": ["c", "a"]}, max_rows=1
+    )
     out, kept = query.release(epsilon=CERTAIN), rows.drop_nulls().filter(pl.col("r") != "b")
     expected = np.linalg.lstsq(design(kept, kept["x"], kept["r"] == "a"), kept["y"], rcond=None)[0]
     assert list(out.coefficients) == ["Intercept", "x", "r[a]"]
@@ -107,7 +116,9 @@ def test_standard_errors_are_those_of_least_squares_where_there_is_no_noise():
     x = design(ROWS, ROWS["x"], ROWS["z"])
     residual = ROWS["y"].to_numpy() - x @ np.linalg.lstsq(x, ROWS["y"], rcond=None)[0]
     errors = np.sqrt(residual @ residual / (len(x) - 3) * np.diag(np.linalg.inv(x.T @ x)))
-    assert asked().release(epsilon=CERTAIN).table["std_error"].to_numpy() == pytest.approx(errors, rel=0.1)
+    assert asked().release(epsilon=CERTAIN).table["std_error"].to_numpy() == pytest.approx(
+        errors, rel=0.1
+    )
 
 
 def test_standard_errors_know_that_rows_of_one_person_are_alike():
@@ -120,7 +131,9 @@ def test_standard_errors_know_that_rows_of_one_person_are_alike():
     inverse = np.linalg.inv(design_of.T @ design_of)
     residual = y - design_of @ (inverse @ design_of.T @ y)
     moved = ((design_of * residual[:, None]) @ inverse).reshape(people, each, 2).sum(axis=1)
-    assert out.table["std_error"].to_numpy() == pytest.approx(np.sqrt((moved**2).sum(axis=0)), rel=0.1)
+    assert out.table["std_error"].to_numpy() == pytest.approx(
+        np.sqrt((moved**2).sum(axis=0)), rel=0.1
+    )
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
@@ -132,7 +145,11 @@ def test_matrices_have_the_shape_of_pandas(kind):
         out = getattr(frame, verb)(names, bounds, max_rows=1).release(epsilon=CERTAIN)
         expected = getattr(plain, verb)()
         assert out.values == pytest.approx(expected.to_numpy(), abs=1e-3)
-        table = out.table if kind == "pandas" else out.table.to_pandas().set_index("column").rename_axis(None)
+        table = (
+            out.table
+            if kind == "pandas"
+            else out.table.to_pandas().set_index("column").rename_axis(None)
+        )
         pd.testing.assert_frame_equal(table, expected, atol=1e-3, rtol=1e-3)
 
 
@@ -163,7 +180,9 @@ def test_a_matrix_shows_what_noise_hides_where_fill_is_asked_with_the_price():
     ],
 )
 def test_intervals_hold_the_population_as_often_as_stated(each, epsilon, delta, repeats):
-    """Tables are drawn afresh; a coverage is false where an exact bound says so, with probability 1e-8."""
+    """Tables are drawn afresh; a coverage is false where an exact bound
+    says so, with probability 1e-8.
+    """
     rng, held = np.random.default_rng(11), []
     for _ in range(repeats):
         table = asked(rows_of(rng, 800, each), each).release(epsilon=epsilon, delta=delta).table
@@ -174,7 +193,9 @@ def test_intervals_hold_the_population_as_often_as_stated(each, epsilon, delta, 
 
 @pytest.mark.long
 def test_intervals_without_the_noise_are_caught():
-    """The negative control: intervals of least squares alone miss too often where there is noise."""
+    """The negative control: intervals of least squares alone miss
+    too often where there is noise.
+    """
     rng, held = np.random.default_rng(12), []
     for _ in range(60):
         rows = rows_of(rng, 800)
@@ -193,14 +214,20 @@ def test_where_the_noise_is_too_large_no_interval_has_an_end():
 
 
 def test_intervals_have_ends_just_where_inputs_vary_more_than_the_noise_at_their_level():
-    """Half of the draws of moments in which inputs do not vary are beyond either end: a part of alpha has no end."""
+    """Half of the draws of moments in which inputs do not vary are beyond either
+    end: a part of alpha has no end.
+    """
     rng, told = np.random.default_rng(3), []
     x, z = rng.uniform(0, 1, (2, 40))
     frame = dp.protect(
-        pl.DataFrame({"u": np.arange(40), "x": x, "y": (x + z) / 2}), unit="u", budget=dp.Budget(epsilon=99)
+        pl.DataFrame({"u": np.arange(40), "x": x, "y": (x + z) / 2}),
+        unit="u",
+        budget=dp.Budget(epsilon=99),
     )
     for _ in range(5):
-        out = frame.ols(y="y", x="x", bounds={"x": (0, 1), "y": (0, 1)}, max_rows=1).release(epsilon=1.0)
+        out = frame.ols(y="y", x="x", bounds={"x": (0, 1), "y": (0, 1)}, max_rows=1).release(
+            epsilon=1.0
+        )
         drawn = out._moments.drawn(np.random.default_rng(0), 4000)
         hidden = np.mean(np.linalg.eigvalsh(drawn[:, :-1, :-1]).min(axis=-1) <= 0)
         for alpha in (0.01, 0.05, 0.3):
@@ -262,22 +289,66 @@ def test_what_cannot_be_is_refused_with_the_line_to_type():
     frame = protected()
     refused = [
         (InvalidArgument, "give a formula, or y=", lambda: frame.ols(y="y", max_rows=1)),
-        (InvalidArgument, "each once", lambda: frame.ols(y="y", x=["y"], bounds=BOUNDS, max_rows=1)),
-        (InvalidArgument, "two keys", lambda: frame.ols(y="y", x=["r"], keys={"r": ["a"]}, max_rows=1)),
-        (InvalidArgument, "for categories", lambda: frame.ols(y="y", x=["x"], keys={"r": ["a", "b"]}, max_rows=1)),
-        (MissingBounds, "could be anything", lambda: frame.ols(y="y", x=["x"], bounds={"x": (0, 1)}, max_rows=1)),
-        (MissingBounds, "list its keys: keys=", lambda: frame.ols(y="y", x=["r"], bounds={"y": (0, 1)}, max_rows=1)),
-        (InvalidArgument, "category has keys=", lambda: frame.ols(y="y", x=["r"], bounds=BOUNDS, max_rows=1)),
-        (InvalidArgument, "no column of numbers", lambda: frame.cov(["x", "y"], {"z": (0, 1)}, max_rows=1)),
-        (InvalidBounds, "chooses no bounds", lambda: frame.corr(["x", "y"], {"x": dp.Auto()}, max_rows=1)),
+        (
+            InvalidArgument,
+            "each once",
+            lambda: frame.ols(y="y", x=["y"], bounds=BOUNDS, max_rows=1),
+        ),
+        (
+            InvalidArgument,
+            "two keys",
+            lambda: frame.ols(y="y", x=["r"], keys={"r": ["a"]}, max_rows=1),
+        ),
+        (
+            InvalidArgument,
+            "for categories",
+            lambda: frame.ols(y="y", x=["x"], keys={"r": ["a", "b"]}, max_rows=1),
+        ),
+        (
+            MissingBounds,
+            "could be anything",
+            lambda: frame.ols(y="y", x=["x"], bounds={"x": (0, 1)}, max_rows=1),
+        ),
+        (
+            MissingBounds,
+            "list its keys: keys=",
+            lambda: frame.ols(y="y", x=["r"], bounds={"y": (0, 1)}, max_rows=1),
+        ),
+        (
+            InvalidArgument,
+            "category has keys=",
+            lambda: frame.ols(y="y", x=["r"], bounds=BOUNDS, max_rows=1),
+        ),
+        (
+            InvalidArgument,
+            "no column of numbers",
+            lambda: frame.cov(["x", "y"], {"z": (0, 1)}, max_rows=1),
+        ),
+        (
+            InvalidBounds,
+            "chooses no bounds",
+            lambda: frame.corr(["x", "y"], {"x": dp.Auto()}, max_rows=1),
+        ),
         (InvalidArgument, "list of columns", lambda: frame.corr("x", max_rows=1)),
         (InvalidArgument, "two different", lambda: frame.corr(["x"], max_rows=1)),
-        (MissingBounds, r"bounds=\{'x': \(0, 100\), 'y': \(0, 1\)\}", lambda: frame.cov(["x", "y"], {"y": (0, 1)})),
+        (
+            MissingBounds,
+            r"bounds=\{'x': \(0, 100\), 'y': \(0, 1\)\}",
+            lambda: frame.cov(["x", "y"], {"y": (0, 1)}),
+        ),
         (UnboundedContribution, r"^cov: .*max_rows=20\)\.$", lambda: frame.cov(["x", "y"], BOUNDS)),
-        (UnboundedContribution, r"^ols: .*max_rows=20\)\.$", lambda: frame.ols(y="y", x=["x"], bounds=BOUNDS)),
+        (
+            UnboundedContribution,
+            r"^ols: .*max_rows=20\)\.$",
+            lambda: frame.ols(y="y", x=["x"], bounds=BOUNDS),
+        ),
         (InvalidArgument, "intervals already", lambda: asked().release(epsilon=1.0, ci=0.9)),
         (UnsupportedOperation, "pickled", lambda: pickle.dumps(asked())),
-        (InvalidArgument, "need the column 'x'", lambda: asked().release(epsilon=CERTAIN).predict({"z": [True]})),
+        (
+            InvalidArgument,
+            "need the column 'x'",
+            lambda: asked().release(epsilon=CERTAIN).predict({"z": [True]}),
+        ),
     ]
     for error, words, call in refused:
         with pytest.raises(error, match=words):
@@ -289,7 +360,15 @@ def test_formulas_are_outcomes_columns_and_categories():
     frame, keys = protected(), {"r": ["a", "b", "c"]}
     out = frame.ols("y ~ x + C(r)", bounds=BOUNDS, keys=keys, max_rows=1).release(epsilon=CERTAIN)
     assert list(out.coefficients) == ["Intercept", "x", "r[b]", "r[c]"]
-    for formula in ("y ~ x + np.log(x)", "y ~ x - 1", "y ~ x:z", "log(y) ~ x", "y ~ poly(x, 2)", "x", "y ~ ("):
+    for formula in (
+        "y ~ x + np.log(x)",
+        "y ~ x - 1",
+        "y ~ x:z",
+        "log(y) ~ x",
+        "y ~ poly(x, 2)",
+        "x",
+        "y ~ (",
+    ):
         with pytest.raises(UnsupportedOperation, match="Make other terms columns first"):
             frame.ols(formula, bounds=BOUNDS, max_rows=1)
 
@@ -304,11 +383,15 @@ ASKED_BEFORE = {
 @pytest.mark.parametrize("verb", ASKED_BEFORE)
 @pytest.mark.parametrize("kind", ["polars", "pandas"])
 def test_the_error_of_what_is_asked_is_said_before_it_is_paid(verb, kind):
-    """Even values without relation: of 30 releases, fewer than 21 within a 95% error have a chance below 1e-6."""
+    """Even values without relation: of 30 releases, fewer than 21 within a 95%
+    error have a chance below 1e-6.
+    """
     rng, bounds = np.random.default_rng(2), {"x": (0, 10), "y": (-50, 50)}
     rows = pl.DataFrame({"x": rng.uniform(0, 10, 2_000), "y": rng.uniform(-50, 50, 2_000)})
     table = rows if kind == "polars" else rows.to_pandas()
-    query = ASKED_BEFORE[verb](dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=1000)), bounds)
+    query = ASKED_BEFORE[verb](
+        dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=1000)), bounds
+    )
     told = pl.DataFrame(query.accuracy(epsilon=1.0, assume_rows=2_000))
     name = {"corr": "corr of x and y", "cov": "cov of x and y", "ols": "coefficient of x"}[verb]
     error = told.filter(pl.col("column") == name)["error"].item()
@@ -319,6 +402,9 @@ def test_the_error_of_what_is_asked_is_said_before_it_is_paid(verb, kind):
     def number(out):
         return out.coefficients["x"] if verb == "ols" else out.fill().values[0, 1]
 
-    exact, found = number(query.release(epsilon=300)), [number(query.release(epsilon=1.0)) for _ in range(30)]
+    exact, found = (
+        number(query.release(epsilon=300)),
+        [number(query.release(epsilon=1.0)) for _ in range(30)],
+    )
     assert sum(abs(one - exact) <= error for one in found) >= 21
     assert max(abs(one - exact) for one in found) > error / 10, "no error that is far too large"

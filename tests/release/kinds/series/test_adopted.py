@@ -1,4 +1,6 @@
-"""A series in a copy that is adopted: nights that were measured after the copy are never measured again for nothing."""
+"""A series in a copy that is adopted: nights that were measured after the copy are
+never measured again for nothing.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,18 @@ def series_of(ledger, price="pure"):
     """The series "s" of the budget "b" of a ledger, and this budget."""
     limit, paid = PRICES[price]
     budget = ledger.budget("b", **limit)
-    return budget.series("s", every="1d", horizon=6, unit_periods=1, on="night", start=NIGHTS[0], **paid), budget
+    return budget.series(
+        "s", every="1d", horizon=6, unit_periods=1, on="night", start=NIGHTS[0], **paid
+    ), budget
 
 
 def add(ledger, night, price="pure", rows=REST, **options):
     """A night, from the budget "b" of a ledger."""
     series, budget = series_of(ledger, price)
     table = pl.DataFrame(rows, {"u": pl.Int64, "night": pl.String}, orient="row")
-    return series.add(dp.protect(table, unit="u", budget=budget, max_rows=1).count(), night, **options)
+    return series.add(
+        dp.protect(table, unit="u", budget=budget, max_rows=1).count(), night, **options
+    )
 
 
 def lose(ledger, folder, price="pure", rows=REST, **options):
@@ -42,7 +48,9 @@ def lose(ledger, folder, price="pure", rows=REST, **options):
         add(ledger, night, price, rows)
     ledger.backup(folder / "copy.sqlite")
     told = []
-    stop = dp.on_release(lambda event: told.append(event.price) if event.what == "charged" else None)
+    stop = dp.on_release(
+        lambda event: told.append(event.price) if event.what == "charged" else None
+    )
     for night in NIGHTS[2:4]:
         add(ledger, night, price, rows)
     stop()
@@ -76,7 +84,9 @@ def test_a_night_that_may_have_been_measured_is_paid(tmp_path, watched):
     assert out.certificate()["composition"]["rule"] == "measured_again"
     assert add(again, NIGHTS[2]).value == out.value
     assert again.budget("b").spent == spent + out.cost
-    assert [line.status for line in again.budget("b").history() if line.name == "series s"] == ["open"]
+    assert [line.status for line in again.budget("b").history() if line.name == "series s"] == [
+        "open"
+    ]
     assert "3 periods. It goes on from an older copy" in repr(series_of(again)[0])
     again.verify()
     again.close()
@@ -118,7 +128,9 @@ def test_allowances_and_releases_of_such_names_go_on(tmp_path):
     frame.count_units().release(epsilon=0.5, name="series of mine")
     budget.allocate(name="bo", epsilon=1)
     again = lose(ledger, tmp_path)
-    mine = dp.protect(pl.DataFrame({"u": [1, 2]}), unit="u", budget=again.budget("b").allocate(name="bo"))
+    mine = dp.protect(
+        pl.DataFrame({"u": [1, 2]}), unit="u", budget=again.budget("b").allocate(name="bo")
+    )
     assert mine.count_units().release(epsilon=0.5).cost.epsilon == 0.5
     assert again.budget("b").answer("series of mine").cost.epsilon == 0.5
 
@@ -127,7 +139,9 @@ def test_allowances_and_releases_of_such_names_go_on(tmp_path):
 
 
 def told(folder, rows, price):
-    """The answers of two nights, of two that are lost, and of these two again; and what was charged for all."""
+    """The answers of two nights, of two that are lost, and of these two
+    again; and what was charged for all.
+    """
     folder.mkdir()
     with given(5) as said:
         again = lose(testing.ledger(folder / "a.sqlite"), folder, price, rows)
@@ -139,7 +153,9 @@ def told(folder, rows, price):
 
 
 def used(folder, price):
-    """The exact loss of all answers for one person in the third night, as a part of what was charged."""
+    """The exact loss of all answers for one person in the third night,
+    as a part of what was charged.
+    """
     (one, charged), (other, _) = (
         told(folder / str(len(rows)), rows, price) for rows in (REST, [*REST, (77, NIGHTS[2])])
     )
@@ -148,7 +164,9 @@ def used(folder, price):
     return loss(one, other, "epsilon", charged.delta) / charged.epsilon
 
 
-@pytest.mark.parametrize("price", ["pure", *(pytest.param(one, marks=pytest.mark.long) for one in ("gaussian", "rho"))])
+@pytest.mark.parametrize(
+    "price", ["pure", *(pytest.param(one, marks=pytest.mark.long) for one in ("gaussian", "rho"))]
+)
 def test_all_answers_before_and_after_the_copy_cost_at_most_what_is_charged(tmp_path, price):
     assert 0.4 < used(tmp_path, price) <= 1 + 1e-9
 

@@ -1,4 +1,6 @@
-"""The certificates of the periods of a series: PROVED by the checker, with the noise that was bought once."""
+"""The certificates of the periods of a series:
+PROVED by the checker, with the noise that was bought once.
+"""
 
 import copy
 import datetime as dt
@@ -22,7 +24,10 @@ ROWS = pl.DataFrame(
 )
 PRICES = {
     "epsilon": ({"epsilon": 10.0}, {"epsilon": 1.0}),
-    "gaussian": ({"epsilon": 10.0, "delta": 1e-3}, {"epsilon": 1.0, "delta": 1e-6, "noise": "gaussian"}),
+    "gaussian": (
+        {"epsilon": 10.0, "delta": 1e-3},
+        {"epsilon": 1.0, "delta": 1e-6, "noise": "gaussian"},
+    ),
     "rho": ({"rho": 10.0}, {"rho": 0.1}),
 }
 LENGTHS = {
@@ -65,7 +70,12 @@ def test_each_period_is_proved_with_its_ledger_and_its_table(tmp_path, price, le
         assert (found.verdict, found.refused, found.unknown) == ("PROVED", [], [])
         again = series.add(grouped(frame), day)
         assert again.certificate() == out.certificate()
-    assert {total["kind"] for total in out.certificate()["totals"]} == {"rows", "sum", "units", "blocks"}
+    assert {total["kind"] for total in out.certificate()["totals"]} == {
+        "rows",
+        "sum",
+        "units",
+        "blocks",
+    }
 
 
 def test_a_period_that_asks_for_less_is_proved_and_for_more_refused(tmp_path):
@@ -81,7 +91,12 @@ def test_a_period_that_asks_for_less_is_proved_and_for_more_refused(tmp_path):
             del changed["totals"][place]["grid"]
             assert checked(changed).verdict == "REFUSED"
         if total["kind"] == "blocks":
-            for field, value in (("periods", 2), ("of", "t9"), ("bought", ["0/1"] * 4), ("span", [60, 60])):
+            for field, value in (
+                ("periods", 2),
+                ("of", "t9"),
+                ("bought", ["0/1"] * 4),
+                ("span", [60, 60]),
+            ):
                 changed = copy.deepcopy(first)
                 changed["totals"][places[total["id"]]][field] = value
                 assert checked(changed).verdict == "REFUSED", field
@@ -92,7 +107,13 @@ def test_weights_that_do_not_lead_to_the_claim_are_refused(tmp_path):
     first = series.add(grouped(frame), DAYS[0]).certificate()
     place = next(i for i, total in enumerate(first["totals"]) if total["kind"] == "blocks")
     weights = first["totals"][place]["weights"]
-    for changed in ([2 * weight for weight in weights], weights[:-1], weights[::-1], [0] * len(weights), "256"):
+    for changed in (
+        [2 * weight for weight in weights],
+        weights[:-1],
+        weights[::-1],
+        [0] * len(weights),
+        "256",
+    ):
         made = copy.deepcopy(first)
         made["totals"][place]["weights"] = changed
         assert checked(made).verdict == "REFUSED", changed
@@ -104,7 +125,13 @@ def test_a_neighbour_has_the_same_certificate(tmp_path):
         (tmp_path / str(place)).mkdir()
         _, frame, series = opened(tmp_path / str(place), rows=rows)
         certificate = series.add(grouped(frame), DAYS[0]).certificate()
-        stated.append({k: v for k, v in certificate.items() if k not in ("answer", "drawn", "table", "ledger")})
+        stated.append(
+            {
+                k: v
+                for k, v in certificate.items()
+                if k not in ("answer", "drawn", "table", "ledger")
+            }
+        )
     assert canonical(stated[0]) == canonical(stated[1])
 
 

@@ -1,4 +1,6 @@
-"""How exact a series is: the figures that it is bought for, by its formulas, and held against drawn noise."""
+"""How exact a series is: the figures that it is bought for, by its
+formulas, and held against drawn noise.
+"""
 
 import itertools
 import math
@@ -15,28 +17,47 @@ from dpframe.release.kinds.series.estimates import Estimates, running, windows
 from dpframe.release.kinds.series.noise import ReadAgain, SeriesNoise, planned_noise
 from dpframe.release.kinds.series.progress import Progress
 from dpframe.release.kinds.series.settings import Settings
-from dpframe.release.kinds.series.shape import Shape, Shapes, chosen_shape, mean_square, window_square
+from dpframe.release.kinds.series.shape import (
+    Shape,
+    Shapes,
+    chosen_shape,
+    mean_square,
+    window_square,
+)
 from dpframe.release.kinds.series.unit_change import UnitChange
 from dpframe.release.kinds.series.weights import chosen_weights, errors
 from dpframe.theory.formulas.sensitivity import Sensitivity, weighted_square, weighted_totals
 
 BUDGETS = {
     "rho": (lambda: dp.Budget(rho=1), {"rho": 0.1}),
-    "gaussian": (lambda: dp.Budget(epsilon=1, delta=1e-6), {"epsilon": 1.0, "delta": 1e-6, "noise": "gaussian"}),
+    "gaussian": (
+        lambda: dp.Budget(epsilon=1, delta=1e-6),
+        {"epsilon": 1.0, "delta": 1e-6, "noise": "gaussian"},
+    ),
     "pure": (lambda: dp.Budget(epsilon=1), {"epsilon": 1.0}),
 }
 
 
-def bought(price, periods=1, horizon=365, ask=lambda f: f.count(max_rows=1), read_again=ReadAgain.EACH_NIGHT):
+def bought(
+    price,
+    periods=1,
+    horizon=365,
+    ask=lambda f: f.count(max_rows=1),
+    read_again=ReadAgain.EACH_NIGHT,
+):
     """The noise of a series, and the standard deviation of one night's release at its price."""
     budget, typed = BUDGETS[price][0](), dict(BUDGETS[price][1])
-    question = ask(dp.protect(pl.DataFrame({"id": [1], "g": [1]}), unit="id", budget=budget))._question
+    question = ask(
+        dp.protect(pl.DataFrame({"id": [1], "g": [1]}), unit="id", budget=budget)
+    )._question
     kind = typed.pop("noise", "auto")
     every = {"epsilon": None, "delta": None, "rho": None, **typed}
     settings = Settings.read(budget.terms, "1d", horizon, periods, kind, **every)
     amount = settings.price(budget.terms)
     night = math.sqrt(amount.plan(question).noises[0].mechanism.variance)
-    noise = planned_noise(question, UnitChange.of(question, settings.periods), amount, horizon, read_again)
+    noise = planned_noise(
+        question, UnitChange.of(question, settings.periods), amount, horizon, read_again
+    )
     return noise, night
 
 
@@ -44,14 +65,21 @@ def bought(price, periods=1, horizon=365, ask=lambda f: f.count(max_rows=1), rea
 def test_a_year_of_nights_is_as_exact_as_it_should_be(price, most):
     noise, night = bought(price)
     assert noise.error(0, 0) / night <= most
-    grouped, _ = bought(price, ask=lambda f: f.group_by("g", keys=[1, 2], max_groups=1, max_rows_per_group=1).count())
+    grouped, _ = bought(
+        price,
+        ask=lambda f: f.group_by("g", keys=[1, 2], max_groups=1, max_rows_per_group=1).count(),
+    )
     assert grouped.error(0, 0) == noise.error(0, 0), "the same in each group"
     alone = Shape.of_degree(365, 2, 1)
-    assert mean_square(alone, [1.0]) ** 0.5 == pytest.approx(math.sqrt(183)), "adding up the nights has 13.5"
+    assert mean_square(alone, [1.0]) ** 0.5 == pytest.approx(math.sqrt(183)), (
+        "adding up the nights has 13.5"
+    )
 
 
 def published(noise, order, draws, truth=0, lost=()):
-    """Blocks and noisy answers of nights that are added in an order, each night with the same exact total."""
+    """Blocks and noisy answers of nights that are added in an order, each
+    night with the same exact total.
+    """
     progress, blocks, answers = Progress({}, {}), {}, {}
     for night in order:
         blocks[night] = progress.measured_by(night, noise.shapes)
@@ -88,7 +116,9 @@ def test_windows_and_totals_are_no_worse_than_adding_their_nights(price):
     leaf = estimates.deviations(0, np.eye(90)).max()
     for length in (1, 7, 30, 90):
         weights = windows(estimates.periods, length)
-        assert (estimates.deviations(0, weights) <= np.sqrt(weights.sum(axis=1)) * leaf * (1 + 1e-9)).all()
+        assert (
+            estimates.deviations(0, weights) <= np.sqrt(weights.sum(axis=1)) * leaf * (1 + 1e-9)
+        ).all()
     totals = estimates.deviations(0, running(estimates.periods))
     assert totals[-1] < math.sqrt(90) * leaf / 1.2
 
@@ -132,7 +162,9 @@ def test_a_window_has_the_error_of_what_is_published():
 
 
 def test_numbers_are_consistent_whatever_the_order():
-    """Late and missing nights: estimates are unbiased and add up, and each error is that of what was published."""
+    """Late and missing nights: estimates are unbiased and add up, and each error
+    is that of what was published.
+    """
     rng = random.Random(3)
     for trial in range(30):
         noise, _ = bought(rng.choice(list(BUDGETS)), horizon=20)
@@ -143,13 +175,18 @@ def test_numbers_are_consistent_whatever_the_order():
         assert estimates.periods == periods
         each = estimates.each(0)
         deviations = estimates.deviations(0, np.eye(len(periods)))
-        assert (np.abs(each.mean(axis=1) - 1000) < 7 * deviations / math.sqrt(500) + 0.01).all(), trial
-        lost = {night for night in order if rng.random() < 0.2}  # nights that were charged and never stored
+        assert (np.abs(each.mean(axis=1) - 1000) < 7 * deviations / math.sqrt(500) + 0.01).all(), (
+            trial
+        )
+        # nights that were charged and never stored
+        lost = {night for night in order if rng.random() < 0.2}
         known = Estimates(*published(noise, order, 500, truth=1000, lost=lost), noise)
         if len(lost) < len(order):
             assert known.periods == [night for night in periods if night not in lost]
             far = np.abs(known.each(0).mean(axis=1) - 1000)
-            assert (far < 7 * known.deviations(0, np.eye(len(known.periods))) / math.sqrt(500) + 0.01).all()
+            assert (
+                far < 7 * known.deviations(0, np.eye(len(known.periods))) / math.sqrt(500) + 0.01
+            ).all()
 
 
 def test_each_night_and_block_is_measured_once_and_a_night_in_one_block_a_level():
@@ -161,7 +198,9 @@ def test_each_night_and_block_is_measured_once_and_a_night_in_one_block_a_level(
             lines[night] = progress.measured_by(night, shapes)
             assert progress.measured_by(night, shapes) == lines[night]
             progress = Progress(lines, {})
-            assert progress.measured_by(night, shapes) == lines[night], "a night that was added keeps its blocks"
+            assert progress.measured_by(night, shapes) == lines[night], (
+                "a night that was added keeps its blocks"
+            )
         made = [block for blocks in lines.values() for block in blocks]
         assert len({(b.part, b.level, b.first) for b in made}) == len(made)
         for night in lines:
@@ -172,9 +211,21 @@ def test_each_night_and_block_is_measured_once_and_a_night_in_one_block_a_level(
 
 def test_a_shape_is_chosen_from_horizon_and_price_alone():
     assert bought("rho")[0].shapes.parts[0].weights[:3] == (256, 102, 68)
-    assert bought("rho", read_again=ReadAgain.AT_ENDS)[0].shapes.parts[0].sizes == [1, 2, 4, 8, 16, 32, 64, 128, 256]
+    assert bought("rho", read_again=ReadAgain.AT_ENDS)[0].shapes.parts[0].sizes == [
+        1,
+        2,
+        4,
+        8,
+        16,
+        32,
+        64,
+        128,
+        256,
+    ]
     assert bought("pure")[0].shapes.parts[0].levels[1] == tuple(range(27, 0, -1))
-    assert bought("rho", periods=365)[0].shapes.parts[0].sizes == [1], "for who comes every night sums cost too much"
+    assert bought("rho", periods=365)[0].shapes.parts[0].sizes == [1], (
+        "for who comes every night sums cost too much"
+    )
     assert bought("pure", horizon=30)[0].shapes.parts[0].sizes == [1]
     endless = bought("rho", horizon=None)[0]
     assert [shape.length for shape in endless.shapes.parts[:3]] == [32, 64, 128]
@@ -185,7 +236,11 @@ def test_a_shape_is_chosen_from_horizon_and_price_alone():
 @pytest.mark.parametrize("length", [1, 2, 3, 10, 29, 100])
 def test_the_mean_square_is_that_of_every_night(length):
     """By least squares on what is published at the end of each night."""
-    for shape in (Shape.of_degree(length, 3, 3), Shape.falling(length), Shape.of_degree(length, 2, 1)):
+    for shape in (
+        Shape.of_degree(length, 3, 3),
+        Shape.falling(length),
+        Shape.of_degree(length, 2, 1),
+    ):
         variances = [1.0 + level for level in range(len(shape.levels))]
         squares = []
         for night in range(1, length + 1):
@@ -198,7 +253,9 @@ def test_the_mean_square_is_that_of_every_night(length):
                     if end <= night:
                         made.append((first, 1 / (1 / variances[level] + 1 / sum(inside))))
                     else:
-                        made += [(f, v) for f, v in zip(firsts, known, strict=True) if first <= f < end]
+                        made += [
+                            (f, v) for f, v in zip(firsts, known, strict=True) if first <= f < end
+                        ]
                 firsts, known = [f for f, _ in made], [v for _, v in made]
             squares.append(sum(known))
         assert mean_square(shape, variances) == pytest.approx(np.mean(squares))
@@ -207,7 +264,9 @@ def test_the_mean_square_is_that_of_every_night(length):
 def test_falling_blocks_are_the_best_of_two_levels():
     """No other sizes of blocks do better, of many that were tried."""
     rng, best = random.Random(5), mean_square(Shape.falling(66), [1.0, 1.0])
-    chosen, shares = chosen_shape(66, lambda _, shares: [float(share) ** -2 for share in shares], 1.0)
+    chosen, shares = chosen_shape(
+        66, lambda _, shares: [float(share) ** -2 for share in shares], 1.0
+    )
     assert chosen == Shape.falling(66)
     assert sum(shares) == 1
     for _ in range(300):
@@ -219,17 +278,26 @@ def test_falling_blocks_are_the_best_of_two_levels():
 
 
 def test_a_person_s_worst_periods_are_consecutive():
-    """Every set of periods, and every part of the weights, in which a late or an unanswered period leaves gaps."""
+    """Every set of periods, and every part of the weights, in which a late or an
+    unanswered period leaves gaps.
+    """
     rng = random.Random(6)
     for _ in range(200):
         weights = sorted((rng.randint(1, 9) for _ in range(rng.randint(1, 5))), reverse=True)
         nights, periods = 7, rng.randint(1, 4)
         squares = []
         for places in itertools.combinations(range(nights), periods):
-            whole = [sum(weights[t - s] for s in places if 0 <= t - s < len(weights)) for t in range(nights + 5)]
+            whole = [
+                sum(weights[t - s] for s in places if 0 <= t - s < len(weights))
+                for t in range(nights + 5)
+            ]
             squares.append(sum(each**2 for each in whole))
             some = [
-                sum(weights[t - s] for s in places if 0 <= t - s < len(weights) and rng.random() < 0.8)
+                sum(
+                    weights[t - s]
+                    for s in places
+                    if 0 <= t - s < len(weights) and rng.random() < 0.8
+                )
                 for t in range(9)
             ]
             assert sum(each**2 for each in some) <= weighted_square(weights, periods)
@@ -240,24 +308,39 @@ def test_a_person_s_worst_periods_are_consecutive():
 @pytest.mark.parametrize("periods", [1, 2, 7])
 @pytest.mark.parametrize(("lower", "upper"), [(0, 2), (-1, 2), (-2, 2)])
 def test_all_nights_together_move_by_no_more_than_is_said(relation, periods, lower, upper):
-    """Each night reads each period anew: another vector of l1 <= 3 with two entries between the ends, at each reading.
+    """Each night reads each period anew: another vector of l1 <= 3 with two entries
+    between the ends, at each reading.
 
-    Where all vectors are tried, the nights are few. In longer histories each night takes the vectors that move it most.
+    Where all vectors are tried, the nights are few. In longer histories each night takes the
+    vectors that move it most.
     """
-    vectors = [v for v in itertools.product(range(lower, upper + 1), repeat=2) if sum(map(abs, v)) <= 3]
+    vectors = [
+        v for v in itertools.product(range(lower, upper + 1), repeat=2) if sum(map(abs, v)) <= 3
+    ]
     one = Sensitivity.of(l0=2, l1=3, l2_squared=5, linf=2)
     rng, most = random.Random(7), 0
     for _ in range(60):
         weights = sorted((rng.randint(1, 9) for _ in range(rng.randint(1, 4))), reverse=True)
-        said = weighted_totals(one, upper - lower, weights=weights, periods=periods, relation=relation)
+        said = weighted_totals(
+            one, upper - lower, weights=weights, periods=periods, relation=relation
+        )
         nights = range(periods + 3)
-        persons = [rng.sample(nights, periods), rng.choice([list(range(periods)), rng.sample(nights, periods)])]
+        persons = [
+            rng.sample(nights, periods),
+            rng.choice([list(range(periods)), rng.sample(nights, periods)]),
+        ]
         moved = []
         for t in range(len(nights) + 3):
             ways = [(0, 0)]
-            for person, sign in zip(persons, (1, -1) if relation == "replace" else (1,), strict=False):
+            for person, sign in zip(
+                persons, (1, -1) if relation == "replace" else (1,), strict=False
+            ):
                 whole = sum(weights[t - s] for s in person if 0 <= t - s < len(weights))
-                ways = [(a + sign * whole * v, b + sign * whole * w) for a, b in ways for v, w in vectors]
+                ways = [
+                    (a + sign * whole * v, b + sign * whole * w)
+                    for a, b in ways
+                    for v, w in vectors
+                ]
             moved.append(max(ways, key=lambda way: way[0] ** 2 + way[1] ** 2))
         square = sum(a * a + b * b for a, b in moved)
         assert square <= said.l2_squared
@@ -275,13 +358,20 @@ def test_the_errors_of_weights_are_those_of_their_matrix(length):
         for window in (1, 7, 30, length):
             if window < length:
                 last = np.array(range(window - 1, length))
-                rows = ((np.arange(length) <= last[:, None]) & (np.arange(length) > last[:, None] - window)) @ each
+                rows = (
+                    (np.arange(length) <= last[:, None])
+                    & (np.arange(length) > last[:, None] - window)
+                ) @ each
                 made.append(math.sqrt((rows**2).sum(axis=1).mean()))
         made.append(math.sqrt(((np.tri(length) @ each) ** 2).sum(axis=1).mean()))
         assert errors(weights, length) == pytest.approx(made)
 
 
-@pytest.mark.parametrize(("horizon", "periods"), [(9, 1), (30, 1), (64, 3), (200, 7), (365, 1), (365, 30), (1000, 7)])
+@pytest.mark.parametrize(
+    ("horizon", "periods"), [(9, 1), (30, 1), (64, 3), (200, 7), (365, 1), (365, 30), (1000, 7)]
+)
 def test_weighted_sums_have_more_exact_totals_than_blocks(horizon, periods):
-    sums, blocks = (bought("rho", periods, horizon, read_again=often)[0] for often in list(ReadAgain)[:0:-1])
+    sums, blocks = (
+        bought("rho", periods, horizon, read_again=often)[0] for often in list(ReadAgain)[:0:-1]
+    )
     assert sums.error(0, 0) < blocks.error(0, 0)

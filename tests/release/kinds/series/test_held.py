@@ -1,4 +1,6 @@
-"""The question of each night against the noise that the first night bought, total by total: every pair of questions."""
+"""The question of each night against the noise that the first night bought, total by
+total: every pair of questions.
+"""
 
 import datetime as dt
 import itertools
@@ -15,7 +17,12 @@ from dpframe.release.kinds.series.unit_change import TotalChange, UnitChange
 
 DAYS = [dt.date(2026, 3, 1 + night) for night in range(4)]
 RELATIONS = ["add-remove", "replace"]
-PERSON = [(7, g, x, n) for g in (0, 1) for x, n in ((99.0, 9), (-99.0, -9), (0.25, None), (None, 1)) for _ in range(2)]
+PERSON = [
+    (7, g, x, n)
+    for g in (0, 1)
+    for x, n in ((99.0, 9), (-99.0, -9), (0.25, None), (None, 1))
+    for _ in range(2)
+]
 REST = [(unit, unit % 3, 1.0 * unit, unit) for unit in range(3)]
 OTHER = [(8, 1, -99.0, -9)] * 5
 SCHEMA = {"u": pl.Int64, "g": pl.Int64, "x": pl.Float64, "n": pl.Int64}
@@ -44,7 +51,10 @@ STEPS = {  # what comes before the question; each leaves a limit on rows and bou
     "truth": lambda f: f.bound(max_rows=1).with_columns(x=dp.col("x") > 1),
     "no nulls": lambda f: f.fill_null("x", 0.0).bound(max_rows=1).clip("x", 0, 10),
     "a public table": lambda f: (
-        f.bound(max_rows=1).join({"g": [0, 0, 1], "w": [1, 2, 3]}, on="g").bound(max_rows=2).clip("x", 0, 10)
+        f.bound(max_rows=1)
+        .join({"g": [0, 0, 1], "w": [1, 2, 3]}, on="g")
+        .bound(max_rows=2)
+        .clip("x", 0, 10)
     ),
     "one row each": lambda f: f.per_unit(x=dp.sum("x", unit_bounds=(0, 10)), g=dp.max("g")),
     "larger rows each": lambda f: f.per_unit(x=dp.sum("x", unit_bounds=(0, 500)), g=dp.max("g")),
@@ -57,7 +67,9 @@ ASKS = {
         n=dp.count(), s=dp.sum("x"), people=dp.count_units()
     ),
     "two sums": lambda f: (
-        f.with_columns(y=dp.col("x").cast("float64")).clip("y", 0, 10).agg(a=dp.sum("x"), b=dp.sum("y"))
+        f.with_columns(y=dp.col("x").cast("float64"))
+        .clip("y", 0, 10)
+        .agg(a=dp.sum("x"), b=dp.sum("y"))
     ),
 }
 DECLARED = {  # each moves further than the one before it
@@ -68,7 +80,9 @@ DECLARED = {  # each moves further than the one before it
 
 
 def added(rows, relation, unit, queries, *, function):
-    """A series to which each query is added as a night; the query is that of all nights, as a function or with on=."""
+    """A series to which each query is added as a night;
+    the query is that of all nights, as a function or with on=.
+    """
     budget = dp.Budget(epsilon=50)
     frame = dp.protect(rows, unit=unit, budget=budget, neighbors=relation)
     said = {} if function else {"on": "day"}
@@ -90,12 +104,18 @@ def bought(budget):
 
 
 def measured_by(rows, relation, unit, queries, *, function):
-    """The exact integers of the second night; or the refusal, after which nothing was read or charged."""
+    """The exact integers of the second night; or the refusal, after
+    which nothing was read or charged.
+    """
     read = []
     with pytest.MonkeyPatch.context() as patch:
         totals = engine.totals
-        patch.setattr(answer.engine, "totals", lambda q, salt: read.append(totals(q, 3)) or read[-1])
-        for number, (series, day, of, budget) in enumerate(added(rows, relation, unit, queries, function=function)):
+        patch.setattr(
+            answer.engine, "totals", lambda q, salt: read.append(totals(q, 3)) or read[-1]
+        )
+        for number, (series, day, of, budget) in enumerate(
+            added(rows, relation, unit, queries, function=function)
+        ):
             lines, before = budget.entries(), len(read)
             try:
                 series.add(of, day)
@@ -122,8 +142,10 @@ def check_pair(relation, unit, first, second, *, function):
     if isinstance(here, errors.ReleaseMismatch):
         places = range(min(len(most.totals), len(now.totals)))
         larger = [
-            now.over(i, 1, 1).scaled(now.totals[i].unit).l1 > most.over(i, 1, 1).scaled(most.totals[i].unit).l1
-            or now.over(i, 1, 1).scaled(now.totals[i].unit).linf > most.over(i, 1, 1).scaled(most.totals[i].unit).linf
+            now.over(i, 1, 1).scaled(now.totals[i].unit).l1
+            > most.over(i, 1, 1).scaled(most.totals[i].unit).l1
+            or now.over(i, 1, 1).scaled(now.totals[i].unit).linf
+            > most.over(i, 1, 1).scaled(most.totals[i].unit).linf
             or now.over(i, 1, 1).l0 > most.over(i, 1, 1).l0
             or now.totals[i].unit != most.totals[i].unit
             or (relation == "replace" and ends(now.totals[i])[0] < ends(most.totals[i])[0])
@@ -133,10 +155,17 @@ def check_pair(relation, unit, first, second, *, function):
         assert any(larger) or len(now.totals) != len(most.totals), str(here)
         return False
     there, _ = measured_by(
-        table(REST + (OTHER if relation == "replace" else [])), relation, unit, queries, function=function
+        table(REST + (OTHER if relation == "replace" else [])),
+        relation,
+        unit,
+        queries,
+        function=function,
     )
     for i, (one, other) in enumerate(zip(here, there, strict=True)):
-        changes, bound = [abs(a - b) for a, b in zip(one.tolist(), other.tolist(), strict=True)], most.over(i, 1, 1)
+        changes, bound = (
+            [abs(a - b) for a, b in zip(one.tolist(), other.tolist(), strict=True)],
+            most.over(i, 1, 1),
+        )
         assert sum(change > 0 for change in changes) <= bound.l0
         assert sum(changes) <= bound.exact_l1
         assert max(changes) <= bound.exact_linf
@@ -147,11 +176,15 @@ def check_pair(relation, unit, first, second, *, function):
 @pytest.mark.parametrize("function", [False, True])
 @pytest.mark.parametrize("first", STEPS)
 @pytest.mark.parametrize(("relation", "ask"), list(itertools.product(RELATIONS, ASKS)))
-def test_a_second_night_moves_by_no_more_than_the_first_or_is_refused(relation, ask, first, function):
+def test_a_second_night_moves_by_no_more_than_the_first_or_is_refused(
+    relation, ask, first, function
+):
     def query(name):
         return lambda frame: ASKS[ask](STEPS[name](frame))
 
-    accepted = {s: check_pair(relation, "u", query(first), query(s), function=function) for s in STEPS}
+    accepted = {
+        s: check_pair(relation, "u", query(first), query(s), function=function) for s in STEPS
+    }
     assert accepted[first], "the same question again"
     assert accepted["filter"] or first != "1 row", "a condition on rows takes nothing more"
     assert accepted["1 row"] or first != "5 rows", "fewer rows"
@@ -166,7 +199,9 @@ def test_declared_rows_that_a_join_multiplies(relation):
 
 
 def test_the_attack_of_two_nights_and_what_to_type():
-    """One person moved the answer of the second night by 500, at a price of ε = 1 for all nights."""
+    """One person moved the answer of the second night by 500, at a
+    price of ε = 1 for all nights.
+    """
     rows = pl.DataFrame({"u": [1] * 500, "day": [DAYS[1]] * 500})
     queries = [lambda f: f.bound(max_rows=1).count(), lambda f: f.bound(max_rows=500).count()]
     for function in (False, True):
@@ -190,7 +225,11 @@ def test_every_other_night_of_a_block_is_held_too():
     series = budget.series("s", every="1d", horizon=60, epsilon=1.0, unit_periods=1)
 
     def of(night):
-        return frame.filter(dp.col("day") == dt.date.fromisoformat(night)).bound(max_rows=most.get(night, 1)).count()
+        return (
+            frame.filter(dp.col("day") == dt.date.fromisoformat(night))
+            .bound(max_rows=most.get(night, 1))
+            .count()
+        )
 
     series.add(of, days[0])
     for day in days[1:]:
@@ -218,17 +257,23 @@ def test_a_function_is_called_once_for_its_night_so_the_question_that_is_checked
 
 
 def test_measuring_again_costs_what_the_noise_was_bought_for(monkeypatch):
-    """Other nights of the block may need all of it, so a small question of tonight is no discount."""
+    """Other nights of the block may need all of it, so a small
+    question of tonight is no discount.
+    """
     costs = []
     for most in (5, 1):
         budget = dp.Budget(epsilon=50)
         frame, series = dp.protect(table(PERSON), unit="u", budget=budget), opened(budget, on="day")
         series.add(frame.bound(max_rows=5).count(), DAYS[0])
         with monkeypatch.context() as patch:
-            patch.setattr(type(budget), "store", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+            patch.setattr(
+                type(budget), "store", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+            )
             with pytest.raises(KeyboardInterrupt):
                 series.add(frame.bound(max_rows=most).count(), DAYS[1])
-        costs.append(series.add(frame.bound(max_rows=most).count(), DAYS[1], on_pending="retry").cost)
+        costs.append(
+            series.add(frame.bound(max_rows=most).count(), DAYS[1], on_pending="retry").cost
+        )
     assert costs[0] == costs[1]
     assert costs[0].epsilon > 0
 
@@ -236,7 +281,11 @@ def test_measuring_again_costs_what_the_noise_was_bought_for(monkeypatch):
 def test_another_process_holds_the_next_night_against_the_first(tmp_path):
     def again():
         budget = dp.Ledger(tmp_path / "ledger.sqlite").budget("b", epsilon=50)
-        return dp.protect(table(PERSON), unit="u", budget=budget), budget.series("s", on="day"), budget
+        return (
+            dp.protect(table(PERSON), unit="u", budget=budget),
+            budget.series("s", on="day"),
+            budget,
+        )
 
     frame, _, budget = again()
     opened(budget, on="day").add(frame.bound(max_rows=2).count(), DAYS[0])
@@ -268,7 +317,11 @@ def test_a_series_that_an_earlier_version_began_goes_on_with_its_blocks(relation
         return frame.bound(max_rows=2).clip("x", lower, upper).sum("x")
 
     with monkeypatch.context() as earlier:
-        earlier.setattr(noise, "_shape", lambda length, *_: (Shape.of_degree(length, 2, 2), (Fraction(1, 2),) * 2))
+        earlier.setattr(
+            noise,
+            "_shape",
+            lambda length, *_: (Shape.of_degree(length, 2, 2), (Fraction(1, 2),) * 2),
+        )
         series.add(asked(0, 8), DAYS[0])
     (record,) = [entry.body["opens"] for entry in budget.entries() if "opens" in entry.body]
     for change in record["totals"]:
@@ -277,11 +330,17 @@ def test_a_series_that_an_earlier_version_began_goes_on_with_its_blocks(relation
     again = budget.series("s", on="day")
     assert again.reads(DAYS[1]) == [str(day) for day in DAYS[:2]]
     if relation == "replace":
-        with pytest.raises(errors.ReleaseMismatch, match=r"the other side of 0.*Type clip\('x', 0, 8\)"):
+        with pytest.raises(
+            errors.ReleaseMismatch, match=r"the other side of 0.*Type clip\('x', 0, 8\)"
+        ):
             again.add(asked(-8, 0), DAYS[1])
     again.add(asked(0, 8), DAYS[1])
     again.add(frame.bound(max_rows=1).clip("x", 0, 8).sum("x"), DAYS[2])
-    assert [len(values) for values in again._estimates(again._opened()).blocks.values()] == [1, 2, 1]
+    assert [len(values) for values in again._estimates(again._opened()).blocks.values()] == [
+        1,
+        2,
+        1,
+    ]
 
 
 def test_names_of_other_charges_are_no_series():

@@ -1,4 +1,6 @@
-"""A series as people use it: adding nights, reading totals, windows and tables, and what is refused."""
+"""A series as people use it: adding nights, reading totals, windows
+and tables, and what is refused.
+"""
 
 import datetime as dt
 
@@ -39,7 +41,9 @@ def test_nights_totals_and_windows_of_a_table_with_a_column_of_nights(on):
     assert series.window("7d").value == pytest.approx(700, abs=1e-3)
     table = series.table(["3d", "7d"]).table
     assert table["period"].to_list() == DAYS[:10]
-    assert table["count_total"].to_list() == pytest.approx([100 * n for n in range(1, 11)], abs=1e-3)
+    assert table["count_total"].to_list() == pytest.approx(
+        [100 * n for n in range(1, 11)], abs=1e-3
+    )
     assert table["count_3d"].to_list() == pytest.approx([100, 200, *[300] * 8], abs=1e-3)
     assert (table["count_error"] > 0).all()
 
@@ -52,7 +56,9 @@ def test_a_function_of_the_night_reads_the_file_of_each(tmp_path):
 
     def query(night):
         read.append(night)
-        return dp.protect(pl.scan_parquet(tmp_path / f"{night}.parquet"), unit="id", budget=budget).count_units()
+        return dp.protect(
+            pl.scan_parquet(tmp_path / f"{night}.parquet"), unit="id", budget=budget
+        ).count_units()
 
     series = budget.series("signups", every="1d", horizon=120, epsilon=1.0, unit_periods=1)
     for day in DAYS:
@@ -85,9 +91,17 @@ def test_groups_and_several_totals():
     assert out.table.columns == ["city", "n", "n_error", "x", "x_error", "people", "people_error"]
     total = series.total().table
     assert total["city"].to_list() == ["a", "b", "c"]
-    number = ROWS.filter(pl.col("day") <= DAYS[5]).group_by("city").len().sort("city")["len"].to_list()
+    number = (
+        ROWS.filter(pl.col("day") <= DAYS[5]).group_by("city").len().sort("city")["len"].to_list()
+    )
     assert total["n"].to_list() == pytest.approx([*number, 0], abs=0.01)
-    cells = ROWS.filter(pl.col("day") <= DAYS[5]).group_by("city").agg(pl.col("x").sum()).sort("city")["x"].to_list()
+    cells = (
+        ROWS.filter(pl.col("day") <= DAYS[5])
+        .group_by("city")
+        .agg(pl.col("x").sum())
+        .sort("city")["x"]
+        .to_list()
+    )
     assert total["x"].to_list() == pytest.approx([*cells, 0], abs=5)
     assert total["people"].to_list() == pytest.approx([*number, 0], abs=0.01)
     assert series.table("3d").table.height == 18
@@ -105,16 +119,25 @@ def test_late_repeated_and_missing_nights_are_free_and_well_defined():
     assert "Stored answer of" in repr(out)
     assert "Stored answer of" in out._repr_html_()
     assert "Stored answer of" in out.report()
-    assert series.total().value == pytest.approx(500, abs=1e-3), "of the nights that were added, and of no other"
+    assert series.total().value == pytest.approx(500, abs=1e-3), (
+        "of the nights that were added, and of no other"
+    )
     assert series.window("7d").value == pytest.approx(300, abs=1e-3), "nights 3, 5 and 9"
     assert series.table().table["period"].to_list() == [DAYS[n] for n in (0, 1, 3, 5, 9)]
 
 
 def test_periods_of_other_lengths():
-    rows = pl.DataFrame({"id": range(96), "at": [dt.datetime(2026, 1, 1) + dt.timedelta(hours=i) for i in range(96)]})
+    rows = pl.DataFrame(
+        {
+            "id": range(96),
+            "at": [dt.datetime(2026, 1, 1) + dt.timedelta(hours=i) for i in range(96)],
+        }
+    )
     frame, series = made(rows=rows, on="at", every="12h", horizon=None)
     for place in range(8):
-        series.add(frame.count(max_rows=1), dt.datetime(2026, 1, 1) + place * dt.timedelta(hours=12))
+        series.add(
+            frame.count(max_rows=1), dt.datetime(2026, 1, 1) + place * dt.timedelta(hours=12)
+        )
     assert series.table("1d").table["period"].dtype == pl.Datetime("us")
     assert series.window("1d").value == pytest.approx(24, abs=1e-3)
     with pytest.raises(errors.InvalidArgument, match="one begins at 2026-01-01T00:00"):
@@ -133,14 +156,21 @@ def test_the_kind_of_table_that_was_brought_comes_back():
 @pytest.mark.parametrize("unit", ["id", dp.Rows(1)])
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_declared_rows_and_exchanged_people(unit, relation):
-    """A person may move from one night to another: a count is never exact, even where everyone has one row a night."""
+    """A person may move from one night to another:
+    a count is never exact, even where everyone has one row a night.
+    """
     budget = dp.Budget(epsilon=100)
     frame = dp.protect(ROWS.select("id", "day"), unit=unit, budget=budget, neighbors=relation)
     series = budget.series("s", every="1d", horizon=60, epsilon=2.0, unit_periods=1, on="day")
     query = frame.count() if isinstance(unit, dp.Rows) else frame.count(max_rows=1)
     series.add(query, DAYS[0])
     ((level, *_),) = budget.entries()[1].body["opens"]["scales"]
-    assert level[0] == (2.0 if relation == "replace" else 1.0) * len(budget.entries()[1].body["opens"]["scales"][0]) / 2
+    assert (
+        level[0]
+        == (2.0 if relation == "replace" else 1.0)
+        * len(budget.entries()[1].body["opens"]["scales"][0])
+        / 2
+    )
 
 
 def test_the_derivation_says_what_is_promised_over_the_whole_horizon():
@@ -185,7 +215,10 @@ REFUSED = {
     "a median": (lambda f: f.median("x", (0, 4), max_rows=1), "counts and sums"),
     "different values": (lambda f: f.n_unique("city", max_rows=1), "counts and sums"),
     "chosen limits": (lambda f: f.count(limits=dp.Auto()), "give limits and bounds"),
-    "a crosstab": (lambda f: f.crosstab("city", "zone", keys={"city": ["a"]}, max_rows=1), "not crosstabs"),
+    "a crosstab": (
+        lambda f: f.crosstab("city", "zone", keys={"city": ["a"]}, max_rows=1),
+        "not crosstabs",
+    ),
     "no query": (lambda f: f, "takes a query"),
     "a table": (lambda f: ROWS, "takes a query"),
     "a function of a table": (lambda f: lambda _: ROWS, "takes a query"),
@@ -230,7 +263,9 @@ ENDS = [
 @pytest.mark.parametrize("every", ["1h", "1d", "999999w"])
 @pytest.mark.parametrize("on", ["day", "when", "text", None])
 def test_the_first_and_last_days_of_all_are_answered_or_refused_by_name(every, on):
-    """Python's dates end with the year 9999: a period that ends later is refused before anything is paid."""
+    """Python's dates end with the year 9999: a period that ends later is
+    refused before anything is paid.
+    """
     words = []
     for moment in ENDS:
         for start in (None, "0001-01-01"):
@@ -259,7 +294,9 @@ def test_noise_that_needs_a_delta_or_is_not_offered():
         series.add(frame.count(max_rows=1), DAYS[0])
 
 
-@pytest.mark.parametrize("period", ["soon", 7, None, "2026-10-01", "2026-11-01T05:00", "2027-11-01"])
+@pytest.mark.parametrize(
+    "period", ["soon", 7, None, "2026-10-01", "2026-11-01T05:00", "2027-11-01"]
+)
 def test_periods_that_are_not_of_the_series(period):
     frame, series = made()
     series.add(frame.count(max_rows=1), DAYS[0])
@@ -276,7 +313,9 @@ def test_another_question_is_another_series():
         with pytest.raises(errors.ReleaseMismatch):
             series.add(other, DAYS[1])
     with pytest.raises(errors.BudgetMismatch):
-        series.add(dp.protect(ROWS, unit="id", budget=dp.Budget(epsilon=1)).count(max_rows=1), DAYS[1])
+        series.add(
+            dp.protect(ROWS, unit="id", budget=dp.Budget(epsilon=1)).count(max_rows=1), DAYS[1]
+        )
     budget, rows = frame.budget, {"other": 5}
 
     def changing(night):
@@ -359,7 +398,9 @@ def test_a_table_is_drawn_as_lines_in_bands():
     assert len(rows) == 24
     assert {row["series"] for row in rows} == {"a", "b"}
     assert all(row["lower"] < row["value"] < row["upper"] for row in rows)
-    wide, _ = drawn(series.table("7d", alpha=0.01).plot("count_total", title="Sign-ups", width=500, height=300))
+    wide, _ = drawn(
+        series.table("7d", alpha=0.01).plot("count_total", title="Sign-ups", width=500, height=300)
+    )
     assert wide["title"]["text"] == ["Sign-ups"]
     assert (wide["width"], wide["height"]) == (500, 300)
     assert "99% margins of error" in " ".join(wide["title"]["subtitle"])

@@ -1,4 +1,6 @@
-"""The model of noisy tables: without noise it is the law of largest entropy, and noisy tables agree after the fit."""
+"""The model of noisy tables: without noise it is the law of largest entropy, and
+noisy tables agree after the fit.
+"""
 
 from itertools import combinations
 
@@ -19,7 +21,9 @@ def joint(seed=1):
 def tables(parts, rows=10_000.0, deviation=1.0, noise=0.0):
     draw, law = np.random.default_rng(7), joint()
     exact = {part: rows * summed(law, tuple(range(len(SIZES))), part) for part in parts}
-    return [MeasuredTable(p, t + noise * draw.normal(size=t.shape), deviation) for p, t in exact.items()]
+    return [
+        MeasuredTable(p, t + noise * draw.normal(size=t.shape), deviation) for p, t in exact.items()
+    ]
 
 
 def closed_form(parts):
@@ -28,12 +32,16 @@ def closed_form(parts):
     for _ in range(400):
         for part in parts:
             away = tuple(i for i in range(len(SIZES)) if i not in part)
-            values = values * law.sum(axis=away, keepdims=True) / values.sum(axis=away, keepdims=True)
+            values = (
+                values * law.sum(axis=away, keepdims=True) / values.sum(axis=away, keepdims=True)
+            )
     return values
 
 
 @pytest.mark.parametrize(
-    "parts", [[(0, 1), (1, 2), (2, 3)], [(0, 1), (1, 2), (0, 2), (3,)], [(0, 1, 2), (2, 3), (1, 3)]], ids=str
+    "parts",
+    [[(0, 1), (1, 2), (2, 3)], [(0, 1), (1, 2), (0, 2), (3,)], [(0, 1, 2), (2, 3), (1, 3)]],
+    ids=str,
 )
 def test_without_noise_the_model_is_the_law_of_largest_entropy(parts):
     fit = fitted(SIZES, tables(parts), 400)
@@ -45,7 +53,9 @@ def test_without_noise_the_model_is_the_law_of_largest_entropy(parts):
 
 def test_cliques_agree_on_what_they_share():
     fit = fitted(SIZES, tables([(0, 1), (1, 2), (2, 3)], noise=30), 5)
-    for i, (parent, separator) in enumerate(zip(fit.beliefs.tree.parents, fit.beliefs.tree.separators, strict=True)):
+    for i, (parent, separator) in enumerate(
+        zip(fit.beliefs.tree.parents, fit.beliefs.tree.separators, strict=True)
+    ):
         if parent >= 0:
             here = summed(fit.beliefs.tables[i], fit.beliefs.tree.cliques[i], separator)
             there = summed(fit.beliefs.tables[parent], fit.beliefs.tree.cliques[parent], separator)
@@ -63,7 +73,10 @@ def test_noisy_tables_agree_and_are_never_negative():
 
 def test_agreed_tables_are_nearer_to_the_truth_than_each_alone():
     parts = [(0, 1), (1, 2), (0, 2), (0, 3), (1, 3), (2, 3)]
-    noisy, exact = tables(parts, deviation=40.0, noise=40.0), {one.part: one.values for one in tables(parts)}
+    noisy, exact = (
+        tables(parts, deviation=40.0, noise=40.0),
+        {one.part: one.values for one in tables(parts)},
+    )
     made = agreed(noisy, SIZES)
     before = sum(((one.values - exact[one.part]) ** 2).sum() for one in noisy)
     after = sum(((made[part] - exact[part]) ** 2).sum() for part in parts)
@@ -71,7 +84,12 @@ def test_agreed_tables_are_nearer_to_the_truth_than_each_alone():
 
 
 def test_two_tables_of_the_same_columns_are_one_by_their_precision():
-    (one,) = together([MeasuredTable((0,), np.array([0.0, 0.0]), 1.0), MeasuredTable((0,), np.array([5.0, 10.0]), 2.0)])
+    (one,) = together(
+        [
+            MeasuredTable((0,), np.array([0.0, 0.0]), 1.0),
+            MeasuredTable((0,), np.array([5.0, 10.0]), 2.0),
+        ]
+    )
     assert np.allclose(one.values, [1.0, 2.0])
     assert one.deviation == pytest.approx((1 + 1 / 4) ** -0.5)
 

@@ -22,9 +22,13 @@ def test_sets_are_in_cliques_and_cliques_of_a_column_hang_together(seed):
     assert all(tree.home(part, sizes) is not None for part in sets)
     assert {i for clique in tree.cliques for i in clique} == set(range(len(sizes)))
     seen = set()
-    for i, (clique, parent, separator) in enumerate(zip(tree.cliques, tree.parents, tree.separators, strict=True)):
+    for i, (clique, parent, separator) in enumerate(
+        zip(tree.cliques, tree.parents, tree.separators, strict=True)
+    ):
         assert parent < i
-        assert set(clique) & seen == set(separator), "a column is in an earlier clique and not in the parent"
+        assert set(clique) & seen == set(separator), (
+            "a column is in an earlier clique and not in the parent"
+        )
         assert parent < 0 or set(separator) <= set(tree.cliques[parent])
         assert (parent < 0) == (not separator)
         seen |= set(clique)

@@ -1,4 +1,6 @@
-"""Rounds: how far one unit moves the scores of a choice, and that the settings keep the model small."""
+"""Rounds: how far one unit moves the scores of a choice, and that the
+settings keep the model small.
+"""
 
 from fractions import Fraction
 
@@ -6,7 +8,13 @@ import numpy as np
 import pytest
 
 from dpframe.release.kinds.synthesis.model import tree_cells
-from dpframe.release.kinds.synthesis.rounds import Exact, RoundSettings, _choose, _Purse, measured_and_fitted
+from dpframe.release.kinds.synthesis.rounds import (
+    Exact,
+    RoundSettings,
+    _choose,
+    _Purse,
+    measured_and_fitted,
+)
 from dpframe.release.pricing import Exponential
 
 
@@ -26,7 +34,11 @@ class Even:
 def choice(tables, weights, unit, monkeypatch):
     """The scores of a choice, its rate, and what it cost."""
     seen = []
-    monkeypatch.setattr(Exponential, "choose", lambda self, scores, rate: seen.append((scores, rate)) or np.array([0]))
+    monkeypatch.setattr(
+        Exponential,
+        "choose",
+        lambda self, scores, rate: seen.append((scores, rate)) or np.array([0]),
+    )
     purse = _Purse(Fraction(1))
     exact = Exact(lambda part: tables[part], 0, unit, unit**2)
     _choose(exact, list(tables), weights, Even(), Fraction(1, 2), purse)
@@ -36,7 +48,9 @@ def choice(tables, weights, unit, monkeypatch):
 
 @pytest.mark.parametrize("weight", [1, 3, 8])
 def test_one_unit_moves_scores_within_the_range_that_is_paid(weight, monkeypatch):
-    """Its three rows leave a cell that has too many, in one table, and one that has too few, in another."""
+    """Its three rows leave a cell that has too many, in one table, and
+    one that has too few, in another.
+    """
     parts, weights, unit = [(0, 1), (0, 2), (1, 2)], {(0, 1): weight, (0, 2): weight, (1, 2): 1}, 3
     here = {part: np.array([[20, 20], [5, 5]]) for part in parts}
     there = {part: table.copy() for part, table in here.items()}
@@ -71,14 +85,18 @@ def test_models_stay_within_their_cells():
     settings = RoundSettings(cells=2000)
     parts = {(i, j): 2 for i in range(6) for j in range(i)}
     parts = {tuple(sorted(part)): weight for part, weight in parts.items()}
-    measured, fit = measured_and_fitted(Exact(read, 0, 1, 1), sizes, parts, Fraction(50), draw, settings)
+    measured, fit = measured_and_fitted(
+        Exact(read, 0, 1, 1), sizes, parts, Fraction(50), draw, settings
+    )
     assert len(measured) > 12
     assert tree_cells([one.part for one in measured], sizes) <= 2000
     assert sum(table.size for table in fit.beliefs.tables) <= 2000
 
 
 def test_named_tables_are_measured_before_any_is_chosen_as_far_as_the_model_allows():
-    """The two columns of each are independent, so that no choice would take them. All costs stay within the price."""
+    """The two columns of each are independent, so that no choice would take them.
+    All costs stay within the price.
+    """
     draw, sizes, rho = np.random.default_rng(1), (4, 4, 4, 4, 5), Fraction(1, 1000)
     codes = np.stack([draw.integers(0, size, 500) for size in sizes], axis=1)
 
@@ -91,7 +109,13 @@ def test_named_tables_are_measured_before_any_is_chosen_as_far_as_the_model_allo
     weights = dict.fromkeys([*named, large], 1)
     exact = Exact(read, 0, 3, 9)
     measured, _ = measured_and_fitted(
-        exact, sizes, weights, rho, draw, RoundSettings(cells=200), named=[named[0], large, named[1]]
+        exact,
+        sizes,
+        weights,
+        rho,
+        draw,
+        RoundSettings(cells=200),
+        named=[named[0], large, named[1]],
     )
     assert [one.part for one in measured[5:7]] == named
     assert large not in [one.part for one in measured]

@@ -1,4 +1,6 @@
-"""Synthetic rows look like those of the table: as finely given, several for one unit, and all with a given value."""
+"""Synthetic rows look like those of the table:
+as finely given, several for one unit, and all with a given value.
+"""
 
 import datetime as dt
 from decimal import Decimal
@@ -45,7 +47,13 @@ def visits(people=2000):
 
 
 BOUNDS = {
-    **{"height": (100, 250), "price": (0, 200), "share": (0, 1), "mixed": (0, 8), "zoned": (FROM.date(), TO.date())},
+    **{
+        "height": (100, 250),
+        "price": (0, 200),
+        "share": (0, 1),
+        "mixed": (0, 8),
+        "zoned": (FROM.date(), TO.date()),
+    },
     **{"midnight": (FROM, TO), "minute": (FROM, TO), "day": (FROM.date(), TO.date())},
     "month": (dt.date(2026, 1, 1), dt.date(2026, 6, 30)),
     **dict.fromkeys(("stay", "shift"), (dt.timedelta(0), dt.timedelta(61))),
@@ -55,16 +63,22 @@ BOUNDS = {
 
 def asked(table, **more):
     frame = dp.protect(table, unit="person", budget=dp.Budget(epsilon=1000, delta=0.1))
-    said = {"keys": {"sex": ["F", "M"]}, "bounds": BOUNDS, "workload": "1-way", "max_rows": 4, **more}
+    said = {
+        "keys": {"sex": ["F", "M"]},
+        "bounds": BOUNDS,
+        "workload": "1-way",
+        "max_rows": 4,
+        **more,
+    }
     return frame.synthesize(**said)
 
 
 @pytest.fixture(scope="module")
 def out():
     work = [("sex", "height"), *BOUNDS]
-    return asked(visits(), per_unit=["sex"], workload=[(n,) if isinstance(n, str) else n for n in work]).release(
-        **PRICE
-    )
+    return asked(
+        visits(), per_unit=["sex"], workload=[(n,) if isinstance(n, str) else n for n in work]
+    ).release(**PRICE)
 
 
 def test_values_are_given_as_finely_as_in_the_table(out):
@@ -79,7 +93,9 @@ def test_values_are_given_as_finely_as_in_the_table(out):
     assert not rows["minute"].dt.truncate("1h").equals(rows["minute"])
     assert rows["day"].n_unique() > 50
     for name, every in (("stay", dt.timedelta(1)), ("shift", dt.timedelta(hours=1))):
-        assert (rows[name].dt.total_microseconds() % (every // dt.timedelta(microseconds=1)) == 0).mean() > 0.99, name
+        assert (
+            rows[name].dt.total_microseconds() % (every // dt.timedelta(microseconds=1)) == 0
+        ).mean() > 0.99, name
     assert rows["stay"].n_unique() > 30
     assert (rows["shift"].dt.total_hours() % 24 > 0).mean() > 0.5
     assert rows.schema["paid"] == pl.Decimal(10, 2)
@@ -96,7 +112,12 @@ def test_decimals_come_back_as_decimals(kind):
     paid = pl.Series([Decimal("0.25"), Decimal("99.99")] * 50, dtype=pl.Decimal(4, 2))
     table = pl.DataFrame({"person": range(100), "paid": paid, "rate": paid})
     table = table if kind == "polars" else table.to_arrow()
-    said = {"keys": {"rate": [0.25, 99.99]}, "bounds": {"paid": (0, 10**9)}, "rows": 50, "max_rows": 1}
+    said = {
+        "keys": {"rate": [0.25, 99.99]},
+        "bounds": {"paid": (0, 10**9)},
+        "rows": 50,
+        "max_rows": 1,
+    }
     out = asked(table, **said, columns=["paid", "rate"]).release(**PRICE)
     rows = pl.DataFrame(out.table)
     assert rows.schema == {"paid": pl.Decimal(4, 2), "rate": pl.Decimal(4, 2)}
@@ -105,10 +126,16 @@ def test_decimals_come_back_as_decimals(kind):
     assert all(isinstance(value, Decimal) for value in out.to_pandas()["paid"])
 
 
-@pytest.mark.parametrize("first", [dt.date(9999, 12, 1), dt.date(9999, 12, 31), dt.date(2026, 1, 1)])
+@pytest.mark.parametrize(
+    "first", [dt.date(9999, 12, 1), dt.date(9999, 12, 31), dt.date(2026, 1, 1)]
+)
 def test_dates_may_reach_the_last_day(first):
     table = pl.DataFrame({"person": range(100), "until": [dt.date(9999, 12, 31), first] * 50})
-    rows = asked(table, keys=None, bounds={"until": (first, dt.date(9999, 12, 31))}, max_rows=1).release(**PRICE).table
+    rows = (
+        asked(table, keys=None, bounds={"until": (first, dt.date(9999, 12, 31))}, max_rows=1)
+        .release(**PRICE)
+        .table
+    )
     assert rows["until"].is_between(first, dt.date(9999, 12, 31)).all()
     assert rows.height > 50
 
@@ -126,7 +153,9 @@ def test_units_have_as_many_rows_as_in_the_table(out):
     rows, truth = out.table, visits()
     assert rows.columns[0] == "person"
     assert rows.schema["person"] == pl.String
-    sizes = [t.group_by("person").len().group_by("len").len(name="n").sort("len") for t in (rows, truth)]
+    sizes = [
+        t.group_by("person").len().group_by("len").len(name="n").sort("len") for t in (rows, truth)
+    ]
     assert sizes[0]["len"].to_list() == [1, 2, 3, 4]
     assert np.allclose(sizes[0]["n"], sizes[1]["n"], atol=60)
     assert rows.group_by("person").agg(pl.col("sex").n_unique())["sex"].max() == 1

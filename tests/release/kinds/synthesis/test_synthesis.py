@@ -1,4 +1,6 @@
-"""Synthetic rows: their schema, their price, what they are made of, and what one unit can move before the noise."""
+"""Synthetic rows: their schema, their price, what they are made of, and what one
+unit can move before the noise.
+"""
 
 import datetime as dt
 import itertools
@@ -93,16 +95,24 @@ def test_what_goes_together_still_does(out):
 def test_the_kind_of_table_is_the_users(kind):
     rows = people(200).select("u", "city", "age")
     brought = duckdb.from_arrow(rows.to_arrow()) if kind == "duckdb" else bring(rows, kind)
-    made = protected(brought).synthesize(keys=SAID["keys"], bounds={"age": (0, 100)}, max_rows=3, rows=50)
+    made = protected(brought).synthesize(
+        keys=SAID["keys"], bounds={"age": (0, 100)}, max_rows=3, rows=50
+    )
     table = made.release(**PRICE).table
     assert len(table) == 50
     assert isinstance(table, pd.DataFrame) == (kind in ("pandas", "duckdb"))
 
 
 def test_a_bin_that_holds_single_values_keeps_them():
-    rows = pl.DataFrame({"u": range(400), "n": [1, 2, 3, 4] * 100}).with_columns(pl.col("n").cast(pl.Int8))
+    rows = pl.DataFrame({"u": range(400), "n": [1, 2, 3, 4] * 100}).with_columns(
+        pl.col("n").cast(pl.Int8)
+    )
     frame = protected(rows).drop_nulls("n")
-    table = frame.synthesize(bounds={"n": (1, 4)}, max_rows=1, rows=1000).release(epsilon=500, delta=1e-3).table
+    table = (
+        frame.synthesize(bounds={"n": (1, 4)}, max_rows=1, rows=1000)
+        .release(epsilon=500, delta=1e-3)
+        .table
+    )
     assert table.schema == {"n": pl.Int8}
     assert table["n"].value_counts()["count"].to_list() == pytest.approx([250] * 4, abs=25)
 
@@ -117,10 +127,17 @@ def test_values_outside_of_bins_count_as_the_nearest_inside():
 def test_null_is_a_value_where_it_is_asked_for():
     rows = pl.DataFrame({"u": range(300), "x": [1.0, None, float("nan")] * 100})
     said = {"bins": {"x": [0, 9]}, "max_rows": 1}
-    (noisy,) = protected(rows).synthesize(**said, nulls=["x"]).release(epsilon=500, delta=1e-3).marginals.values()
+    (noisy,) = (
+        protected(rows)
+        .synthesize(**said, nulls=["x"])
+        .release(epsilon=500, delta=1e-3)
+        .marginals.values()
+    )
     assert noisy.table["count"].to_list() == pytest.approx([100, 200], abs=5)
     out = protected(rows).synthesize(**said).release(epsilon=500, delta=1e-3)
-    assert out.marginals["x",].table["count"].to_list() == pytest.approx([100], abs=5), "other rows are left out"
+    assert out.marginals["x",].table["count"].to_list() == pytest.approx([100], abs=5), (
+        "other rows are left out"
+    )
     assert out.table["x"].null_count() == 0
     with pytest.raises(InvalidArgument, match="nulls= names 'y'"):
         protected(rows).synthesize(**said, nulls=["y"])
@@ -128,7 +145,9 @@ def test_null_is_a_value_where_it_is_asked_for():
 
 @pytest.mark.parametrize("kind", ["polars", "lazy", "pandas", "pyarrow"])
 def test_no_null_is_made_up(kind):
-    """So much noise that each cell of each table is noise: no value appears that no list, bin or type has."""
+    """So much noise that each cell of each table is noise:
+    no value appears that no list, bin or type has.
+    """
     when, day = dt.datetime(2026, 1, 1), dt.date(2026, 1, 1)
     columns = {
         **{"whole": [1, 2], "real": [0.5, 1.5], "text": ["a", ""], "yes": [True, False]},
@@ -139,10 +158,17 @@ def test_no_null_is_made_up(kind):
     bounds = {"real": (0, 9), "long": (dt.timedelta(0), dt.timedelta(9)), **spans}
     ways = (
         {"keys": {"whole": [1, 2], "text": ["a", ""]}, "bounds": bounds},
-        {"keys": {name: cells for name, cells in columns.items() if name not in spans}, "bounds": spans},
+        {
+            "keys": {name: cells for name, cells in columns.items() if name not in spans},
+            "bounds": spans,
+        },
     )
     for said in ways:
-        out = protected(bring(rows, kind)).synthesize(**said, rows=300, max_rows=1).release(epsilon=0.01, delta=1e-9)
+        out = (
+            protected(bring(rows, kind))
+            .synthesize(**said, rows=300, max_rows=1)
+            .release(epsilon=0.01, delta=1e-9)
+        )
         assert sum(out.to_polars().null_count().row(0)) == 0
         assert all(None not in level for level in out._tables.levels)
     asked = protected(bring(rows, kind)).synthesize(**ways[0], nulls=["real", "text"], max_rows=1)
@@ -151,7 +177,9 @@ def test_no_null_is_made_up(kind):
 
 
 def test_types_of_pandas_that_have_no_missing_value_stay_as_they_are():
-    rows = pd.DataFrame({"u": range(200), "n": [1, 2] * 100, "yes": [True, False] * 100, "text": ["a", None] * 100})
+    rows = pd.DataFrame(
+        {"u": range(200), "n": [1, 2] * 100, "yes": [True, False] * 100, "text": ["a", None] * 100}
+    )
     frame = protected(rows)
     keys = {"n": [1, 2], "text": ["a", None]}
     table = frame.synthesize(keys=keys, max_rows=1).release(epsilon=0.01, delta=1e-9).table
@@ -163,7 +191,11 @@ def test_types_of_pandas_that_have_no_missing_value_stay_as_they_are():
 def test_whole_numbers_of_any_size_and_times_are_drawn_within_their_bins():
     when = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
     rows = pl.DataFrame(
-        {"u": range(60), "big": [2**64 - 1, 2**64 - 9, 2**63] * 20, "when": [when + dt.timedelta(hours=5)] * 60},
+        {
+            "u": range(60),
+            "big": [2**64 - 1, 2**64 - 9, 2**63] * 20,
+            "when": [when + dt.timedelta(hours=5)] * 60,
+        },
         schema_overrides={"big": pl.UInt64, "when": pl.Datetime("ms", "UTC")},
     )
     bounds = {"big": (2**63, 2**64 - 1), "when": (when, when + dt.timedelta(days=1))}
@@ -180,7 +212,10 @@ def test_for_model_asks_more_about_that_column():
     place = model.by.index("smokes")
     assert set(model.candidates) < set(plain.candidates)
     assert all(place in part for part in model.candidates if len(part) == 3)
-    with_it, without = ({w for p, w in model.candidates.items() if len(p) == 2 and (place in p) == y} for y in (1, 0))
+    with_it, without = (
+        {w for p, w in model.candidates.items() if len(p) == 2 and (place in p) == y}
+        for y in (1, 0)
+    )
     assert min(with_it) > max(without)
 
 
@@ -192,7 +227,11 @@ def test_it_is_charged_once_and_stored_under_its_name():
     query = protected(budget=budget).synthesize(**SAID)
     first = query.release(epsilon=1.5, delta=1e-6, name="rows")
     again = query.release(epsilon=1.5, delta=1e-6, name="rows")
-    assert (budget.spent.epsilon, budget.spent.delta) == (first.cost.epsilon, first.cost.delta) == (1.5, 1e-6)
+    assert (
+        (budget.spent.epsilon, budget.spent.delta)
+        == (first.cost.epsilon, first.cost.delta)
+        == (1.5, 1e-6)
+    )
     assert again.table.equals(first.table)
     assert list(again.marginals) == list(first.marginals)
     assert "Stored answer" in repr(again)
@@ -219,7 +258,9 @@ def test_rounds_never_spend_more_than_the_price(rho, monkeypatch):
 @pytest.mark.parametrize("epsilon", [1e-12, 1e6])
 def test_any_price_gives_rows(epsilon, most):
     frame = protected(people(50), budget=dp.Budget(epsilon=1e9, delta=0.1)).drop_nulls()
-    query = frame.synthesize(["city", "smokes", "age"], 5, keys=SAID["keys"], bounds={"age": (0, 9)}, max_rows=most)
+    query = frame.synthesize(
+        ["city", "smokes", "age"], 5, keys=SAID["keys"], bounds={"age": (0, 9)}, max_rows=most
+    )
     out = query.release(epsilon=epsilon, delta=1e-12)
     assert out.table.height == 5
     assert out.accuracy().height == 7
@@ -242,12 +283,19 @@ def test_a_purse_refuses_what_is_not_left():
 
 
 def test_rows_are_drawn_when_the_raw_tables_are_gone(monkeypatch):
-    """The first thing after the last noisy table is to draw rows. By then the raw tables hold other numbers."""
-    query, words = protected().synthesize(**SAID), np.random.default_rng(5).integers(0, 2**64, 10**6, dtype=np.uint64)
+    """The first thing after the last noisy table is to draw rows.
+    By then the raw tables hold other numbers.
+    """
+    query, words = (
+        protected().synthesize(**SAID),
+        np.random.default_rng(5).integers(0, 2**64, 10**6, dtype=np.uint64),
+    )
     with bits.replay(words):
         expected = query.release(**PRICE).table
     raw = []
-    monkeypatch.setattr(engine, "contingency", lambda *a, read=engine.contingency: raw.append(read(*a)) or raw[0])
+    monkeypatch.setattr(
+        engine, "contingency", lambda *a, read=engine.contingency: raw.append(read(*a)) or raw[0]
+    )
     drawn = rows_of_model.drawn_rows
 
     def later(*args, **options):
@@ -275,7 +323,9 @@ UNITS = {
 
 def tables_of(rows, unit, limits, relation):
     frame = dp.protect(
-        pl.DataFrame(rows, {"u": pl.Int64, "g": pl.String, "n": pl.Int64}, orient="row"), unit=unit, neighbors=relation
+        pl.DataFrame(rows, {"u": pl.Int64, "g": pl.String, "n": pl.Int64}, orient="row"),
+        unit=unit,
+        neighbors=relation,
     )
     query = frame.synthesize(["g", "n"], keys={"g": ["a", "b"]}, bounds={"n": (0, 1)}, **limits)
     raw = engine.contingency(query._query._question, 3)
@@ -287,7 +337,9 @@ def neighbours(unit, relation):
     """Tables of up to four rows with those of one person taken away, or exchanged for another's."""
     kinds = [("a", 0), ("b", 1), ("z", 0), (None, None)]
     most = unit.max_rows if isinstance(unit, dp.Rows) else 3
-    own = [part for n in range(most + 1) for part in itertools.combinations_with_replacement(kinds, n)]
+    own = [
+        part for n in range(most + 1) for part in itertools.combinations_with_replacement(kinds, n)
+    ]
     for rest in ([], [(1, "a", 0)], [(1, "b", 1), (2, "a", None)]):
         for one in own:
             here = [(7, *row) for row in one]
@@ -297,7 +349,9 @@ def neighbours(unit, relation):
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
-@pytest.mark.parametrize("name", [*list(UNITS)[1:], pytest.param("rows that are linked", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "name", [*list(UNITS)[1:], pytest.param("rows that are linked", marks=pytest.mark.long)]
+)
 def test_no_neighbour_moves_a_table_by_more_than_is_claimed_and_one_does(name, relation):
     unit, limits = UNITS[name]
     most = np.zeros(3)
@@ -317,12 +371,18 @@ def test_no_neighbour_moves_a_table_by_more_than_is_claimed_and_one_does(name, r
     assert most[0] <= claim.exact_l1
     assert most[1] <= claim.l2_squared
     assert most[2] <= claim.exact_linf
-    assert (most == [claim.exact_l1, claim.l2_squared, claim.exact_linf]).all(), "the claim is no larger than needed"
+    assert (most == [claim.exact_l1, claim.l2_squared, claim.exact_linf]).all(), (
+        "the claim is no larger than needed"
+    )
 
 
 HELD = {
     "decimals": ([Decimal("0.25"), Decimal("1.5")], pl.Decimal(10, 2), (0, 2)),
-    "durations": ([dt.timedelta(0), dt.timedelta(hours=3)], pl.Duration("us"), (dt.timedelta(0), dt.timedelta(1))),
+    "durations": (
+        [dt.timedelta(0), dt.timedelta(hours=3)],
+        pl.Duration("us"),
+        (dt.timedelta(0), dt.timedelta(1)),
+    ),
     "last days": (
         [dt.date(9999, 12, 31), dt.date(9999, 12, 1)],
         pl.Date,
@@ -333,7 +393,9 @@ HELD = {
 
 @pytest.mark.parametrize("name", list(HELD))
 def test_no_neighbour_moves_a_table_of_other_types_by_more_than_is_claimed(name):
-    """All tables of one column, of how finely it is given, and of both: each row is in one cell of each."""
+    """All tables of one column, of how finely it is given, and of both:
+    each row is in one cell of each.
+    """
     values, dtype, bounds = HELD[name]
     most = np.zeros(3)
     for rest in ([], [0], [0, 1]):
@@ -342,12 +404,17 @@ def test_no_neighbour_moves_a_table_of_other_types_by_more_than_is_claimed(name)
             held = [None if place is None else values[place] for place in (*rest, *own)]
             units = [*range(len(rest)), *[7] * len(own)]
             frame = dp.protect(
-                pl.DataFrame({"u": units, "n": pl.Series(held, dtype=dtype)}, {"u": pl.Int64, "n": dtype}), unit="u"
+                pl.DataFrame(
+                    {"u": units, "n": pl.Series(held, dtype=dtype)}, {"u": pl.Int64, "n": dtype}
+                ),
+                unit="u",
             )
             query = frame.synthesize(["n"], bounds={"n": bounds}, max_rows=2)
             raw = engine.contingency(query._query._question, 3)
             claim, parts = query.sensitivity["each table"], [(i,) for i in range(len(raw.sizes))]
-            tables.append([raw.table(p) * 0.5**raw.fraction for p in (*parts, tuple(range(len(raw.sizes))))])
+            tables.append(
+                [raw.table(p) * 0.5**raw.fraction for p in (*parts, tuple(range(len(raw.sizes))))]
+            )
         for other in tables[1:]:
             for a, b in zip(tables[0], other, strict=True):
                 apart = np.abs(a - b)
@@ -360,20 +427,52 @@ def test_no_neighbour_moves_a_table_of_other_types_by_more_than_is_claimed(name)
 
 REFUSED = {
     "no limit": (UnboundedContribution, "max_rows=1", {**SAID, "max_rows": None}),
-    "no keys of a text": (UnsupportedOperation, r"keys=\{'city': \[...\]\}", {**SAID, "keys": None}),
-    "no bounds": (UnsupportedOperation, r"data: bounds=\{'age': \(0, 100\), 'wage'", {**SAID, "bounds": None}),
+    "no keys of a text": (
+        UnsupportedOperation,
+        r"keys=\{'city': \[...\]\}",
+        {**SAID, "keys": None},
+    ),
+    "no bounds": (
+        UnsupportedOperation,
+        r"data: bounds=\{'age': \(0, 100\), 'wage'",
+        {**SAID, "bounds": None},
+    ),
     "the unit": (UnsupportedOperation, "identifies the unit", {**SAID, "columns": ["u", "city"]}),
     "another column": (UnknownColumn, "no column 'nope'", {**SAID, "columns": ["nope", "city"]}),
-    "keys of no column": (InvalidArgument, "none of", {**SAID, "keys": {"city": ["Bonn"], "nope": [1]}}),
+    "keys of no column": (
+        InvalidArgument,
+        "none of",
+        {**SAID, "keys": {"city": ["Bonn"], "nope": [1]}},
+    ),
     "keys and bounds": (InvalidArgument, "give one of", {**SAID, "bins": {"age": [0, 9]}}),
-    "bins of a text": (WrongType, "needs a number", {"columns": ["city"], "bins": {"city": [0, 1]}, "max_rows": 1}),
-    "an empty bin": (InvalidArgument, "no value", {"columns": ["age"], "bins": {"age": [0, 0.2, 0.8]}, "max_rows": 1}),
-    "bounds that are chosen": (InvalidBounds, "dp.Auto", {**SAID, "bounds": {**SAID["bounds"], "age": dp.Auto()}}),
+    "bins of a text": (
+        WrongType,
+        "needs a number",
+        {"columns": ["city"], "bins": {"city": [0, 1]}, "max_rows": 1},
+    ),
+    "an empty bin": (
+        InvalidArgument,
+        "no value",
+        {"columns": ["age"], "bins": {"age": [0, 0.2, 0.8]}, "max_rows": 1},
+    ),
+    "bounds that are chosen": (
+        InvalidBounds,
+        "dp.Auto",
+        {**SAID, "bounds": {**SAID["bounds"], "age": dp.Auto()}},
+    ),
     "rows that are no number": (InvalidArgument, "rows=", {**SAID, "rows": -1}),
     "no rows": (InvalidArgument, "from 1 on", {**SAID, "rows": 0}),
     "a workload of too many columns": (InvalidArgument, "workload=", {**SAID, "workload": "9-way"}),
-    "linked rows without a limit": (UnboundedContribution, "max_rows=5", {**SAID, "max_rows": 101, "per_unit": True}),
-    "one value a unit in no column": (InvalidArgument, "per_unit= names", {**SAID, "per_unit": ["nope"]}),
+    "linked rows without a limit": (
+        UnboundedContribution,
+        "max_rows=5",
+        {**SAID, "max_rows": 101, "per_unit": True},
+    ),
+    "one value a unit in no column": (
+        InvalidArgument,
+        "per_unit= names",
+        {**SAID, "per_unit": ["nope"]},
+    ),
     "a model of no column": (InvalidArgument, "for_model=", {**SAID, "for_model": "nope"}),
 }
 
@@ -425,8 +524,20 @@ def test_no_text_of_a_release_shows_a_cell():
     rows = people(100).with_columns(city=pl.lit("canary-4711"))
     frame = protected(rows)
     out = frame.synthesize(**SAID).release(**PRICE)
-    said = [repr(out), out._repr_html_(), str(out.report()), out.report().to_json(), out.to_csv(), str(out.noise)]
-    said += [str(out.accuracy()), str(out.marginals), str(out.derivation), repr(frame.synthesize(**SAID))]
+    said = [
+        repr(out),
+        out._repr_html_(),
+        str(out.report()),
+        out.report().to_json(),
+        out.to_csv(),
+        str(out.noise),
+    ]
+    said += [
+        str(out.accuracy()),
+        str(out.marginals),
+        str(out.derivation),
+        repr(frame.synthesize(**SAID)),
+    ]
     assert not any("canary" in text for text in said)
 
 
@@ -448,7 +559,13 @@ def test_noisy_tables_are_beside_the_rows(out):
     for names, noisy in out.marginals.items():
         assert noisy.table.columns == [*names, "count", "error", "synthetic"]
         assert noisy.accuracy()["error"].equals(noisy.table["error"])
-        assert noisy.with_ci().table.columns[len(names) :] == ["count", "count_low", "count_high", "error", "synthetic"]
+        assert noisy.with_ci().table.columns[len(names) :] == [
+            "count",
+            "count_low",
+            "count_high",
+            "error",
+            "synthetic",
+        ]
         assert noisy.nonnegative().round().table["count"].min() >= 0
         assert noisy.noise["scale"].to_list() == pytest.approx(
             out.noise.filter(pl.col("table") == " × ".join(names))["deviation"].to_list()
@@ -466,7 +583,9 @@ def test_files_hold_the_rows(out, tmp_path):
 
 def test_one_line_does_it_all():
     budget = dp.Budget(epsilon=10, delta=1e-5)
-    out = people().dp.synthesize(["city", "smokes"], keys=SAID["keys"], unit="u", budget=budget, max_rows=1, **PRICE)
+    out = people().dp.synthesize(
+        ["city", "smokes"], keys=SAID["keys"], unit="u", budget=budget, max_rows=1, **PRICE
+    )
     assert out.table.columns == ["city", "smokes"]
 
 
@@ -474,7 +593,12 @@ def test_one_line_does_it_all():
 @pytest.mark.parametrize("epsilon", [0.5, 50.0])
 @pytest.mark.parametrize(
     "asked",
-    [{}, {"workload": "2-way"}, {"workload": [("city", "wage"), ("age", "wage")]}, {"for_model": "wage"}],
+    [
+        {},
+        {"workload": "2-way"},
+        {"workload": [("city", "wage"), ("age", "wage")]},
+        {"for_model": "wage"},
+    ],
     ids=str,
 )
 def test_each_pair_of_columns_is_measured_or_said_not_to_be(asked, epsilon):
@@ -482,7 +606,11 @@ def test_each_pair_of_columns_is_measured_or_said_not_to_be(asked, epsilon):
     names = ["city", "smokes", "age", "wage"]
     said = {**SAID, "bounds": {name: SAID["bounds"][name] for name in ("age", "wage")}}
     out = frame.synthesize(names, **said, **asked).release(epsilon=epsilon, delta=1e-6)
-    missing = out.accuracy().filter(pl.col("distance").is_null(), pl.col("columns") == 2)["table"].to_list()
+    missing = (
+        out.accuracy()
+        .filter(pl.col("distance").is_null(), pl.col("columns") == 2)["table"]
+        .to_list()
+    )
     pairs = [title.replace(" × ", " and ") for title in missing]
     texts = (repr(out), out._repr_html_(), str(out.report()), out.to_csv(notes=True))
     for text in texts:
@@ -493,4 +621,6 @@ def test_each_pair_of_columns_is_measured_or_said_not_to_be(asked, epsilon):
         held = any(set(pair) <= table for table in measured)
         assert held != (" and ".join(pair) in pairs)
     named = asked.get("workload", [])
-    assert isinstance(named, str) or all(any(set(part) <= table for table in measured) for part in named)
+    assert isinstance(named, str) or all(
+        any(set(part) <= table for table in measured) for part in named
+    )

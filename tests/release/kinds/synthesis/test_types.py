@@ -1,4 +1,6 @@
-"""Synthetic rows have the types of the user's table, and categories come from what was typed, not from the data."""
+"""Synthetic rows have the types of the user's table, and categories come from
+what was typed, not from the data.
+"""
 
 import datetime as dt
 import io
@@ -56,7 +58,8 @@ def test_pandas():
     unlike = {
         name: (table[name].dtype, rows[name].dtype)
         for name in columns
-        if not isinstance(table[name].dtype, pd.CategoricalDtype) and rows[name].dtype != table[name].dtype
+        if not isinstance(table[name].dtype, pd.CategoricalDtype)
+        and rows[name].dtype != table[name].dtype
     }
     assert not unlike
     assert list(rows["text"].cat.categories) == ["a", "b"], "the keys in the order they were typed"
@@ -68,12 +71,20 @@ def test_pandas():
 
 
 def test_polars():
-    """A Categorical is an Enum of the keys: all Categorical columns of a process share one list of texts."""
+    """A Categorical is an Enum of the keys: all Categorical columns of a
+    process share one list of texts.
+    """
     table = pl.DataFrame(
         {"u": range(100), "c": ["hidden", None] * 50, "e": ["b", "a"] * 50, "t": [ZONED] * 100},
-        schema_overrides={"c": pl.Categorical, "e": pl.Enum(["b", "a"]), "t": pl.Datetime("ms", "Asia/Tokyo")},
+        schema_overrides={
+            "c": pl.Categorical,
+            "e": pl.Enum(["b", "a"]),
+            "t": pl.Datetime("ms", "Asia/Tokyo"),
+        },
     )
-    out = made(table, keys={"c": ["x", "y"]}, bounds={"t": (ZONED, ZONED + dt.timedelta(9))}, nulls=["c"])
+    out = made(
+        table, keys={"c": ["x", "y"]}, bounds={"t": (ZONED, ZONED + dt.timedelta(9))}, nulls=["c"]
+    )
     assert dict(out.table.schema) == {**table.drop("u").schema, "c": pl.Enum(["x", "y"])}
     assert made(table.select("u", "e")).table.schema == {"e": pl.Enum(["b", "a"])}
 
@@ -93,7 +104,9 @@ def test_arrow(index):
     rows = made(table, keys={"d": keys, "s": ["a", None]}, bounds={"i": (0, 9)}, nulls=["i"]).table
     types = [rows.schema.field(name).type for name in ("s", "i")]
     assert types == [pa.string(), pa.int32()]
-    assert rows.schema.field("d").type == pa.dictionary(pa.int32(), pa.string()), "130 keys do not fit into int8"
+    assert rows.schema.field("d").type == pa.dictionary(pa.int32(), pa.string()), (
+        "130 keys do not fit into int8"
+    )
     assert rows["d"].combine_chunks().dictionary.to_pylist() == keys
 
 
@@ -105,9 +118,13 @@ def test_a_rewritten_column_has_the_type_of_its_expression():
     assert not isinstance(out.table["c"].dtype, pd.CategoricalDtype)
 
 
-@pytest.mark.skipif(not hasattr(pl, "Int128"), reason="this Polars has no whole numbers of 128 bits")
+@pytest.mark.skipif(
+    not hasattr(pl, "Int128"), reason="this Polars has no whole numbers of 128 bits"
+)
 def test_whole_numbers_of_128_bits_become_decimals_where_a_library_has_none():
-    table = pl.DataFrame({"u": range(100), "x": pl.Series([1, 10**29, None, 2] * 25, dtype=pl.Int128)})
+    table = pl.DataFrame(
+        {"u": range(100), "x": pl.Series([1, 10**29, None, 2] * 25, dtype=pl.Int128)}
+    )
     out = made(table, bins={"x": [0, 5, 1e30]}, nulls=["x"])
     held = out.to_polars()["x"]
     assert held.dtype == pl.Int128

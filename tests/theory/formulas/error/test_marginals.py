@@ -1,4 +1,6 @@
-"""Marginals through their interactions: the cost of a row, the estimates, their variance, and the optimum."""
+"""Marginals through their interactions: the cost of a row, the estimates,
+their variance, and the optimum.
+"""
 
 import math
 from fractions import Fraction
@@ -8,7 +10,13 @@ import numpy as np
 import pytest
 
 from dpframe.noise import contrasts
-from dpframe.theory.formulas.error import cell_variance, interaction, marginal, rounding_reach, shares
+from dpframe.theory.formulas.error import (
+    cell_variance,
+    interaction,
+    marginal,
+    rounding_reach,
+    shares,
+)
 from dpframe.theory.formulas.error.marginals import closure
 
 WORKLOADS = [
@@ -23,7 +31,9 @@ WORKLOADS = [
 
 
 def projection(sizes, part):
-    """D on the attributes of a part, sums over the others: from all cells to the interaction of the part."""
+    """D on the attributes of a part, sums over the others:
+    from all cells to the interaction of the part.
+    """
     whole = np.ones((1, 1))
     for i, m in enumerate(sizes):
         one = np.eye(m) - np.ones((m, m)) / m if i in part else np.ones((1, m))
@@ -40,7 +50,9 @@ def optimal(workload, sizes, budget=1.0):
 
 
 def sum_of_variances(workload, sizes, variances):
-    return sum(math.prod(sizes[i] for i in t) * cell_variance(t, sizes, variances) for t in workload)
+    return sum(
+        math.prod(sizes[i] for i in t) * cell_variance(t, sizes, variances) for t in workload
+    )
 
 
 @pytest.mark.parametrize("sizes", [[], [2], [5], [2, 3], [3, 2, 4], [4, 3, 5]])
@@ -61,7 +73,9 @@ def test_a_row_moves_an_interaction_by_its_sensitivity_whichever_cell_it_is_in(s
 
 @pytest.mark.parametrize(("workload", "sizes"), WORKLOADS)
 @pytest.mark.parametrize(("relation", "rows"), [("add-remove", 3), ("replace", 2)])
-def test_a_unit_s_rows_cost_at_most_their_number_squared_times_one_row(workload, sizes, relation, rows):
+def test_a_unit_s_rows_cost_at_most_their_number_squared_times_one_row(
+    workload, sizes, relation, rows
+):
     rng = np.random.default_rng(7)
     variances = optimal(workload, sizes)
     bounds = {part: interaction([sizes[i] for i in part], rows, relation) for part in variances}
@@ -71,7 +85,8 @@ def test_a_unit_s_rows_cost_at_most_their_number_squared_times_one_row(workload,
     largest = 0.0
     for trial in range(300):
         came, went = (
-            rng.dirichlet(np.full(cells, rng.choice([0.05, 1.0]))) * rows * rng.choice([0.3, 1.0]) for _ in range(2)
+            rng.dirichlet(np.full(cells, rng.choice([0.05, 1.0]))) * rows * rng.choice([0.3, 1.0])
+            for _ in range(2)
         )
         if trial % 3 == 0:
             came, went = (rows * np.eye(cells)[rng.integers(cells)] for _ in range(2))
@@ -91,7 +106,8 @@ def test_a_unit_s_rows_cost_at_most_their_number_squared_times_one_row(workload,
 def exact(table, workload, sizes):
     """Contrasts of every interaction of a table without noise."""
     summed = {
-        part: table.sum(axis=tuple(i for i in range(len(sizes)) if i not in part)) for part in closure(workload, sizes)
+        part: table.sum(axis=tuple(i for i in range(len(sizes)) if i not in part))
+        for part in closure(workload, sizes)
     }
     return {part: contrasts(np.asarray(values)) for part, values in summed.items()}
 
@@ -108,7 +124,10 @@ def test_without_noise_the_estimates_are_the_marginals(workload, sizes):
 @pytest.mark.parametrize(("workload", "sizes"), WORKLOADS)
 def test_with_any_noise_the_estimates_agree_where_they_share_columns(workload, sizes):
     rng = np.random.default_rng(2)
-    noisy = {part: rng.normal(size=[sizes[i] - 1 for i in part]) * 1000 for part in closure(workload, sizes)}
+    noisy = {
+        part: rng.normal(size=[sizes[i] - 1 for i in part]) * 1000
+        for part in closure(workload, sizes)
+    }
     for one, other in combinations(workload, 2):
         shared = tuple(sorted(set(one) & set(other)))
         sums = [
@@ -155,9 +174,11 @@ def test_rounding_moves_no_cell_further_than_its_reach(workload, sizes):
 
 
 def general_optimum(workload, sizes):
-    """The least sum of variances over all Gaussian mechanisms at a price of 1 for each row, by descent.
+    """The least sum of variances over all Gaussian mechanisms at a price
+    of 1 for each row, by descent.
 
-    Such a mechanism has an information matrix with ones on its diagonal: products of vectors of length 1.
+    Such a mechanism has an information matrix with ones on its diagonal: products of vectors of
+    length 1.
     """
     optimize = pytest.importorskip("scipy.optimize")
     cells = list(product(*map(range, sizes)))
@@ -177,8 +198,12 @@ def general_optimum(workload, sizes):
         slope = (slope - (slope * unit).sum(axis=1, keepdims=True) * unit) / lengths
         return float(np.trace(inverse @ gram)), slope.ravel()
 
-    start = np.eye(len(cells)) + 0.1 * np.random.default_rng(0).normal(size=(len(cells), len(cells)))
-    return optimize.minimize(value, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 2000}).fun
+    start = np.eye(len(cells)) + 0.1 * np.random.default_rng(0).normal(
+        size=(len(cells), len(cells))
+    )
+    return optimize.minimize(
+        value, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 2000}
+    ).fun
 
 
 @pytest.mark.parametrize(
@@ -216,5 +241,6 @@ def test_equal_shares_are_no_optimum():
 def test_one_table_alone_is_measured_as_its_cells_would_be():
     sizes = [3, 4]
     variances = optimal([(0, 1)], sizes, budget=0.5)
-    assert math.isclose(cell_variance((0, 1), sizes, variances), 2.0)  # white noise of 1/σ² = 0.5 on each cell
+    # white noise of 1/σ² = 0.5 on each cell
+    assert math.isclose(cell_variance((0, 1), sizes, variances), 2.0)
     assert math.isclose(cell_variance((), sizes, variances), 24.0)

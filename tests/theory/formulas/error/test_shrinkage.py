@@ -1,18 +1,27 @@
-"""Shrinking: its critical values beside linear programs, and its spreads beside those that were put in."""
+"""Shrinking: its critical values beside linear programs, and its spreads
+beside those that were put in.
+"""
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 from scipy.stats import laplace, norm
 
-from dpframe.theory.formulas.error import average_critical, group_spread, safe_moves, shrunk_differences
+from dpframe.theory.formulas.error import (
+    average_critical,
+    group_spread,
+    safe_moves,
+    shrunk_differences,
+)
 
 LAWS = {"normal": (norm(), False), "laplace": (laplace(scale=2**-0.5), True)}
 SQUARED = np.concatenate([np.linspace(0, 60, 1500), np.geomspace(60, 1e5, 500)])
 
 
 def worst_share(law, critical, ratio):
-    """The largest E[P(|Z + b| > critical)] over laws of b² on a grid with mean `ratio`, by linear programming."""
+    """The largest E[P(|Z + b| > critical)] over laws of b² on a grid with mean
+    `ratio`, by linear programming.
+    """
     bias = np.sqrt(SQUARED)
     missed = law.sf(critical - bias) + law.cdf(-critical - bias)
     held = linprog(-missed, A_eq=[np.ones_like(SQUARED), SQUARED], b_eq=[1, ratio], bounds=(0, 1))
@@ -25,7 +34,8 @@ def test_critical_values_hold_for_the_worst_law_of_biases(name, ratio):
     law, heavy = LAWS[name]
     critical = average_critical(np.array([ratio]), 0.05, heavy=heavy).item()
     assert worst_share(law, critical, ratio) <= 0.0502
-    assert worst_share(law, 0.93 * critical, ratio) > 0.05  # and are not much wider than they must be
+    # and are not much wider than they must be
+    assert worst_share(law, 0.93 * critical, ratio) > 0.05
 
 
 def test_the_critical_value_of_normal_noise_would_not_do_for_laplace_noise():
@@ -79,7 +89,9 @@ def test_shrunk_values_err_about_as_the_best_weight_does(spread):
 def test_values_that_cannot_differ_and_exact_totals():
     assert group_spread(np.zeros(5), np.ones(5), np.ones(5), 0.0, 0.0).between == 0
     exact = group_spread(np.array([0.0, 10, -10, 5]), np.full(4, 10.0), np.zeros(4), 10, 10)
-    moved, deviations, _ = shrunk_differences(np.array([0.0, 10, -10, 5]), np.full(4, 10.0), np.zeros(4), exact)
+    moved, deviations, _ = shrunk_differences(
+        np.array([0.0, 10, -10, 5]), np.full(4, 10.0), np.zeros(4), exact
+    )
     assert moved.tolist() == pytest.approx([0, 1, -1, 0.5])
     assert not deviations.any()
 
@@ -90,7 +102,11 @@ TRUTHS = {
     "two kinds": np.tile([1.0, -1.0], 5),
     "even": np.linspace(-1, 1, 10),
 }
-NOISES = {"alike": np.ones(10), "one in all": np.array([100.0] + [1.0] * 9), "falling": np.geomspace(100, 1, 10)}
+NOISES = {
+    "alike": np.ones(10),
+    "one in all": np.array([100.0] + [1.0] * 9),
+    "falling": np.geomspace(100, 1, 10),
+}
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -103,7 +119,9 @@ def test_no_truth_makes_the_error_over_all_groups_larger(truth, noise, law):
     for size in (0.3, 1.0, 3.0):
         places = size * TRUTHS[truth] * (deviations if truth == "one apart" else 1.0)
         values = places + deviations * LAWS[law][0].rvs((500, 10), random_state=draw)
-        moved = np.array([(1 - safe_moves(v, deviations**2, size**2 / 10, everywhere)) * v for v in values])
+        moved = np.array(
+            [(1 - safe_moves(v, deviations**2, size**2 / 10, everywhere)) * v for v in values]
+        )
         assert np.mean((moved - places) ** 2) < 1.02**2 * np.mean((values - places) ** 2)
 
 

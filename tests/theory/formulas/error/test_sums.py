@@ -21,7 +21,9 @@ def quantile(scales, alpha, whole=None):
     for _ in range(90):
         middle = (low + high) / 2
         step = None if whole is None else (np.array([whole[0]]), whole[1])
-        yes = laplace_sum_reaches(np.array([middle]), [np.array([s]) for s in scales], alpha, step)[0]
+        yes = laplace_sum_reaches(np.array([middle]), [np.array([s]) for s in scales], alpha, step)[
+            0
+        ]
         low, high = (middle, high) if yes else (low, middle)
     return high
 
@@ -31,11 +33,15 @@ def tail(size, scales):
     s = np.linspace(1e-9, 400 / max(scales), 400_001)
     values = np.sin(s * size) / s / np.prod([1 + (b * s) ** 2 for b in scales], axis=0)
     return (
-        1 - 2 / math.pi * np.trapezoid(values, s) if hasattr(np, "trapezoid") else 1 - 2 / math.pi * np.trapz(values, s)
+        1 - 2 / math.pi * np.trapezoid(values, s)
+        if hasattr(np, "trapezoid")
+        else 1 - 2 / math.pi * np.trapz(values, s)
     )
 
 
-@pytest.mark.parametrize("scales", [(1.0, 0.3), (1.0, 1.0), (2.0, 1.0, 0.5), (1.0, 1.0, 1.0), (1.0, 1.0001, 0.9999)])
+@pytest.mark.parametrize(
+    "scales", [(1.0, 0.3), (1.0, 1.0), (2.0, 1.0, 0.5), (1.0, 1.0, 1.0), (1.0, 1.0001, 0.9999)]
+)
 @pytest.mark.parametrize("alpha", [0.3, 0.05])
 def test_sums_of_laplace_noises_have_the_stated_tails(scales, alpha):
     size = quantile(scales, alpha)
@@ -48,7 +54,9 @@ def test_one_laplace_noise_has_its_own_quantile(alpha):
     assert quantile([3.0, 0.0, 0.0], alpha) == pytest.approx(3 * math.log(1 / alpha), rel=1e-9)
 
 
-@pytest.mark.parametrize(("step", "scale"), [(1.0, 2.0), (0.5, 2.0), (3.0, 0.8), (1e-9, 3.0), (40.0, 1.5)])
+@pytest.mark.parametrize(
+    ("step", "scale"), [(1.0, 2.0), (0.5, 2.0), (3.0, 0.8), (1e-9, 3.0), (40.0, 1.5)]
+)
 @pytest.mark.parametrize("scales", [(1.0,), (0.4, 2.0)])
 def test_a_discrete_noise_beside_is_taken_as_it_is(step, scale, scales):
     a = math.exp(-1 / scale)
@@ -64,7 +72,10 @@ def test_a_discrete_noise_beside_is_taken_as_it_is(step, scale, scales):
             exact += weight * float(law @ np.where(shifted <= size, near, far))
         reached = [
             laplace_sum_reaches(
-                np.array([size]), [np.array([b]) for b in scales], exact * factor, (np.array([step]), scale)
+                np.array([size]),
+                [np.array([b]) for b in scales],
+                exact * factor,
+                (np.array([step]), scale),
             )[0]
             for factor in (1 - 1e-6, 1 + 1e-6)
         ]
@@ -111,7 +122,9 @@ def test_a_total_of_integer_noises_by_convolution(discrete, scale, number, alpha
         law = np.convolve(law, one)
     half = len(law) // 2
     beyond = 2 * (law[half:].sum() - np.cumsum(law[half:]))
-    assert whole_total_error(scale, number, alpha, discrete=discrete) == int(np.argmax(beyond <= alpha))
+    assert whole_total_error(scale, number, alpha, discrete=discrete) == int(
+        np.argmax(beyond <= alpha)
+    )
 
 
 def test_a_law_that_is_too_wide_for_a_table():

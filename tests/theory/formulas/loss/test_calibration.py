@@ -1,4 +1,6 @@
-"""Calibration against arithmetic at 200 bits and more: never below the truth, at most 1e-9 above it."""
+"""Calibration against arithmetic at 200 bits and more:
+never below the truth, at most 1e-9 above it.
+"""
 
 import math
 import random
@@ -36,7 +38,10 @@ def any_number(rng, low, high):
 
 
 def profile(epsilon, mu):
-    a, b = (exact(epsilon) / mu - mu / 2) / arb(2).sqrt(), (exact(epsilon) / mu + mu / 2) / arb(2).sqrt()
+    a, b = (
+        (exact(epsilon) / mu - mu / 2) / arb(2).sqrt(),
+        (exact(epsilon) / mu + mu / 2) / arb(2).sqrt(),
+    )
     return (a.erfc() - exact(epsilon).exp() * b.erfc()) / 2
 
 
@@ -61,7 +66,10 @@ def check_laplace(rng):
 
 def check_rho(rng):
     square, rho = any_number(rng, 1e-6, 1e12), any_number(rng, 1e-9, 1e3)
-    sigma, truth = Fraction(maps.gaussian_scale_rho(l2_squared=square, rho=rho)), Fraction(square) / (2 * Fraction(rho))
+    sigma, truth = (
+        Fraction(maps.gaussian_scale_rho(l2_squared=square, rho=rho)),
+        Fraction(square) / (2 * Fraction(rho)),
+    )
     assert truth <= sigma**2 <= truth * (1 + Fraction(1, 10**9))
     assert Fraction(math.nextafter(float(sigma), 0)) ** 2 < truth
 
@@ -87,7 +95,11 @@ def check_gaussian(rng):
 
 def check_threshold(rng):
     family, scale = rng.choice(FAMILIES), any_number(rng, 0.05, 1e9)
-    delta, groups, step = any_number(rng, 1e-15, 0.9), rng.choice([1, 2, 5, 100, 10**6]), rng.choice([1, 1, 3, 1000])
+    delta, groups, step = (
+        any_number(rng, 1e-15, 0.9),
+        rng.choice([1, 2, 5, 100, 10**6]),
+        rng.choice([1, 1, 3, 1000]),
+    )
     found = maps.threshold(delta, groups, family, scale, step)
     with ctx.workprec(300):
         assert 1 - (1 - tail(family, scale, found - step)) ** groups <= exact(delta)
@@ -95,7 +107,11 @@ def check_threshold(rng):
 
 
 def check_error(rng):
-    family, scale, alpha = rng.choice(FAMILIES), any_number(rng, 1e-2, 1e12), any_number(rng, 1e-12, 0.95)
+    family, scale, alpha = (
+        rng.choice(FAMILIES),
+        any_number(rng, 1e-2, 1e12),
+        any_number(rng, 1e-12, 0.95),
+    )
     error = maps.noise_error(family, scale, alpha)
     with ctx.workprec(300):
         assert 2 * tail(family, scale, error + 1) <= exact(alpha)
@@ -137,7 +153,16 @@ def test_the_analytic_calibration_beats_the_way_through_rho():
 
 @pytest.mark.parametrize(
     ("epsilon", "delta"),
-    [(0, 1e-7), (1e-9, 1e-9), (500, 1e-6), (1, 1e-300), (1, Fraction(1, 10**400)), (1, 0.999), (1e-3, 0.5), (1e4, 0.9)],
+    [
+        (0, 1e-7),
+        (1e-9, 1e-9),
+        (500, 1e-6),
+        (1, 1e-300),
+        (1, Fraction(1, 10**400)),
+        (1, 0.999),
+        (1e-3, 0.5),
+        (1e4, 0.9),
+    ],
 )
 def test_extreme_prices(epsilon, delta):
     sigma = maps.gaussian_scale(1, epsilon, delta)
@@ -149,7 +174,9 @@ def test_extreme_prices(epsilon, delta):
 def test_the_precision_that_a_user_sets_changes_nothing():
     def figures():
         return (
-            maps.gaussian_scale(l2_squared=Fraction(1, 3), epsilon=Fraction(1, 10), delta=Fraction(1, 10**6)),
+            maps.gaussian_scale(
+                l2_squared=Fraction(1, 3), epsilon=Fraction(1, 10), delta=Fraction(1, 10**6)
+            ),
             maps.laplace_scale_rho(1, Fraction(1, 3)),
             maps.threshold(Fraction(1, 10**7), 3, "gaussian", Fraction(10, 3)),
             privacy.gaussian_epsilon(Fraction(1, 10**6), Fraction(1, 3)),
@@ -197,13 +224,16 @@ def test_together_the_columns_are_never_over_the_price():
         epsilon, delta = any_number(rng, 1e-2, 10), any_number(rng, 1e-12, 1e-2)
         sigmas = maps.gaussian_scales(squares, shares, epsilon, delta)
         with ctx.workprec(200):
-            square = sum((exact(a) / exact(s) ** 2 for a, s in zip(squares, sigmas, strict=True)), arb(0))
+            square = sum(
+                (exact(a) / exact(s) ** 2 for a, s in zip(squares, sigmas, strict=True)), arb(0)
+            )
             assert profile(epsilon, square.sqrt()) <= exact(delta)
             assert profile(epsilon, square.sqrt() * (1 + arb(1e-9))) > exact(delta)
 
 
 def test_a_threshold_charges_for_the_value_it_keeps():
-    # Noise of scale 1 at T = 10: P[noise ≥ 9] = 9.0219e-05, so that a δ between this and P[noise ≥ 10] needs T = 11.
+    # Noise of scale 1 at T = 10: P[noise ≥ 9] = 9.0219e-05, so that a δ between this and P[noise ≥
+    # 10] needs T = 11.
     assert maps.threshold(9.03e-5, 1, "discrete_laplace", 1) == 10
     assert maps.threshold(9.02e-5, 1, "discrete_laplace", 1) == 11
     assert maps.threshold(9.03e-5, 1, "discrete_laplace", 1, step=4) == 13
@@ -216,7 +246,12 @@ def test_thresholds_rise_with_groups_and_scale_and_may_be_negative():
 
 
 def test_no_sensitivity_needs_no_noise():
-    assert maps.laplace_scale(0, 1) == maps.gaussian_scale_rho(0, 1) == maps.gaussian_scale(0, 1, 1e-6) == 0
+    assert (
+        maps.laplace_scale(0, 1)
+        == maps.gaussian_scale_rho(0, 1)
+        == maps.gaussian_scale(0, 1, 1e-6)
+        == 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -264,8 +299,12 @@ def test_a_length_cannot_be_taken_for_its_square():
         assert maps.gaussian_scale(l2, 1, 1e-6) == maps.gaussian_scale(
             l2_squared=Fraction(l2) ** 2, epsilon=1, delta=1e-6
         )
-        assert maps.gaussian_scale(l2, 1, 1e-6) == pytest.approx(l2 * maps.gaussian_scale(1, 1, 1e-6), rel=1e-15)
-        assert maps.gaussian_scale_rho(l2, 0.5) == maps.gaussian_scale_rho(l2_squared=Fraction(l2) ** 2, rho=0.5)
+        assert maps.gaussian_scale(l2, 1, 1e-6) == pytest.approx(
+            l2 * maps.gaussian_scale(1, 1, 1e-6), rel=1e-15
+        )
+        assert maps.gaussian_scale_rho(l2, 0.5) == maps.gaussian_scale_rho(
+            l2_squared=Fraction(l2) ** 2, rho=0.5
+        )
     for wrong in (
         lambda: maps.gaussian_scale(1, 1, 1e-6, l2_squared=1),
         lambda: maps.gaussian_scale(epsilon=1, delta=1e-6),

@@ -1,4 +1,6 @@
-"""Privacy maps against definitions: hockey-stick and Rényi divergences, brute force, and 200-bit arithmetic."""
+"""Privacy maps against definitions: hockey-stick and Rényi divergences, brute
+force, and 200-bit arithmetic.
+"""
 
 import itertools
 import math
@@ -20,7 +22,9 @@ def exact(x):
 
 
 def holds(figure, truth, above=1e-9):
-    """Never below the truth, and at most 1e-9 above it (relatively, or absolutely for figures above 1)."""
+    """Never below the truth, and at most 1e-9 above it (relatively, or
+    absolutely for figures above 1).
+    """
     if figure == 1:  # the largest probability
         return truth > 1 - arb(above)
     return exact(figure) >= truth and exact(figure) <= truth * (1 + arb(above)) + arb(2) ** -1073
@@ -79,12 +83,17 @@ def test_the_gaussian_profile_is_the_hockey_stick_divergence():
     x = np.linspace(-14, 18, 2_000_001)
     for epsilon, mu in ((0.0, 0.3), (0.5, 1.0), (1.0, 0.24), (3.0, 2.0)):
         p, q = np.exp(-((x - mu) ** 2) / 2), np.exp(-(x**2) / 2)
-        delta = np.maximum(p - math.exp(epsilon) * q, 0).sum() * (x[1] - x[0]) / math.sqrt(2 * math.pi)
+        delta = (
+            np.maximum(p - math.exp(epsilon) * q, 0).sum() * (x[1] - x[0]) / math.sqrt(2 * math.pi)
+        )
         assert maps.gaussian_delta(epsilon, mu) == pytest.approx(delta, rel=1e-6)
 
 
 def profile(epsilon, mu):
-    a, b = (exact(epsilon) / mu - mu / 2) / arb(2).sqrt(), (exact(epsilon) / mu + mu / 2) / arb(2).sqrt()
+    a, b = (
+        (exact(epsilon) / mu - mu / 2) / arb(2).sqrt(),
+        (exact(epsilon) / mu + mu / 2) / arb(2).sqrt(),
+    )
     return (a.erfc() - exact(epsilon).exp() * b.erfc()) / 2
 
 
@@ -121,9 +130,13 @@ def test_threshold_figures():
     assert noise.gaussian_tail(1, 19) == pytest.approx(8.5e-81, rel=0.01)
     tail = noise.laplace_tail(1, Fraction(19_999, 1000))
     assert maps.threshold_delta(tail, 100) == pytest.approx(1.0316078580263621e-07, rel=1e-12)
-    assert maps.threshold_delta(noise.family_tail("discrete_laplace", 1, 9), 1) == pytest.approx(9.0219e-05, rel=1e-4)
+    assert maps.threshold_delta(noise.family_tail("discrete_laplace", 1, 9), 1) == pytest.approx(
+        9.0219e-05, rel=1e-4
+    )
     # Charging "> T" for a rule that keeps "= T" too would claim e times less.
-    assert noise.family_tail("discrete_laplace", 1, 10) == pytest.approx(3.319000812207484e-05, rel=1e-12)
+    assert noise.family_tail("discrete_laplace", 1, 10) == pytest.approx(
+        3.319000812207484e-05, rel=1e-12
+    )
 
 
 def test_threshold_delta_is_certified():
@@ -144,7 +157,11 @@ def test_conversions_from_zcdp_are_as_tight_as_the_best_order():
     orders = 1 + np.exp(np.linspace(-6, 9, 4001))
     for rho in (1e-4, 0.01, 0.5, 3.0):
         for delta in (1e-12, 1e-6, 0.01):
-            bound = orders * rho + (math.log(1 / delta) - np.log(orders)) / (orders - 1) + np.log1p(-1 / orders)
+            bound = (
+                orders * rho
+                + (math.log(1 / delta) - np.log(orders)) / (orders - 1)
+                + np.log1p(-1 / orders)
+            )
             epsilon = maps.zcdp_to_epsilon(rho, delta)
             assert max(0, bound.min()) * (1 - 1e-4) <= epsilon <= max(0, bound.min()) * (1 + 1e-9)
             if epsilon > 0:
@@ -154,13 +171,18 @@ def test_conversions_from_zcdp_are_as_tight_as_the_best_order():
 def test_a_gaussian_never_exceeds_what_its_rho_allows():
     for mu in (0.05, 0.3, 1.0, 4.0):
         for epsilon in (0.1, 1.0, 5.0):
-            assert maps.gaussian_delta(epsilon, mu) <= maps.zcdp_to_delta(maps.gaussian_rho(mu, 1), epsilon)
+            assert maps.gaussian_delta(epsilon, mu) <= maps.zcdp_to_delta(
+                maps.gaussian_rho(mu, 1), epsilon
+            )
         for delta in (1e-9, 1e-3):
-            assert maps.gaussian_epsilon(delta, mu) <= maps.zcdp_to_epsilon(maps.gaussian_rho(mu, 1), delta)
+            assert maps.gaussian_epsilon(delta, mu) <= maps.zcdp_to_epsilon(
+                maps.gaussian_rho(mu, 1), delta
+            )
 
 
 def test_documented_conversions_are_not_exceeded():
-    # (ρ, δ) = (0.5, 8.5e-81) and (0.00005·..., ...) of thresholded Gaussians at the δ that the document converts with.
+    # (ρ, δ) = (0.5, 8.5e-81) and (0.00005·..., ...) of thresholded Gaussians at the δ that the
+    # document converts with.
     assert maps.zcdp_to_epsilon(0.5, 2.801398224505647e-09) <= 6.3035767282855915 * 1.001
     assert maps.gaussian_epsilon(2.801398224505647e-09, 1) < 6.3035767282855915
 

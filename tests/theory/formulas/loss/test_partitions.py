@@ -1,4 +1,6 @@
-"""The worst way to spread one unit's rows over groups where it is alone, beside every way there is."""
+"""The worst way to spread one unit's rows over groups where it is
+alone, beside every way there is.
+"""
 
 import itertools
 import math
@@ -9,10 +11,25 @@ import pytest
 from dpframe.errors import InvalidArgument
 from dpframe.noise import family_tail
 from dpframe.theory import threshold
-from dpframe.theory.formulas.loss import Spread, partition_delta, partition_threshold, threshold_beside_noise
+from dpframe.theory.formulas.loss import (
+    Spread,
+    partition_delta,
+    partition_threshold,
+    threshold_beside_noise,
+)
 
 FAMILIES = [("discrete_laplace", 1.3), ("laplace", 2.0), ("gaussian", 2.5)]
-SIZES = [(1, 1, 1), (3, 1, 3), (3, 3, 3), (4, 2, 5), (5, 3, 7), (4, 4, 9), (6, 6, 6), (6, 4, 11), (7, 3, 7)]
+SIZES = [
+    (1, 1, 1),
+    (3, 1, 3),
+    (3, 3, 3),
+    (4, 2, 5),
+    (5, 3, 7),
+    (4, 4, 9),
+    (6, 6, 6),
+    (6, 4, 11),
+    (7, 3, 7),
+]
 
 
 def every(spread):
@@ -26,7 +43,9 @@ def every(spread):
 
 def shown(way, family, scale, limit):
     """The probability that any group of a way is shown, in floats."""
-    return -math.expm1(math.fsum(math.log1p(-family_tail(family, scale, limit - size)) for size in way))
+    return -math.expm1(
+        math.fsum(math.log1p(-family_tail(family, scale, limit - size)) for size in way)
+    )
 
 
 @pytest.mark.one_in(3)
@@ -72,11 +91,16 @@ def test_the_threshold_is_the_smallest_for_the_worst_way(family, scale, groups, 
 
 def test_rows_in_few_groups_need_a_lower_threshold_than_as_many_in_each():
     spread = Spread(groups=24, most=24, total=24)
-    assert partition_threshold(1e-6, spread, "laplace", 24.0) < threshold(1e-6, 24, "laplace", 24.0, 24) - 20
+    assert (
+        partition_threshold(1e-6, spread, "laplace", 24.0)
+        < threshold(1e-6, 24, "laplace", 24.0, 24) - 20
+    )
 
 
 def test_a_threshold_for_equal_groups_alone_is_too_low_for_more_rows():
-    """The negative control: without the total, `most` in each group is possible, and the claim is exceeded."""
+    """The negative control: without the total, `most` in each group is
+    possible, and the claim is exceeded.
+    """
     spread = Spread(groups=5, most=3, total=7)
     limit = partition_threshold(1e-3, spread, "laplace", 2.0)
     assert shown((3,) * 5, "laplace", 2.0, limit) > 1e-3

@@ -1,4 +1,6 @@
-"""Window noise: its ε by brute force over vectors of one and of two units, and the error of one cell."""
+"""Window noise: its ε by brute force over vectors of one and of two
+units, and the error of one cell.
+"""
 
 import itertools
 import math
@@ -20,9 +22,14 @@ def log_law(vectors, scale):
 
 
 def worst(changes, scale, cells):
-    """The largest logarithm of a ratio of masses over all vectors up to REACH, for some changes of the totals."""
+    """The largest logarithm of a ratio of masses over all vectors up to REACH,
+    for some changes of the totals.
+    """
     outputs = np.array(list(itertools.product(range(-REACH, REACH + 1), repeat=cells)))
-    return max(np.abs(log_law(outputs, scale) - log_law(outputs - change, scale)).max() for change in changes)
+    return max(
+        np.abs(log_law(outputs, scale) - log_law(outputs - change, scale)).max()
+        for change in changes
+    )
 
 
 @pytest.mark.parametrize(
@@ -37,7 +44,8 @@ def test_the_worst_unit_costs_what_is_claimed(cells, linf):
     assert worst(apart, two, cells) <= 0.7 * (1 + 1e-12)
     if cells > 1:
         assert worst(apart, two, cells) == pytest.approx(0.7)
-        assert worst(apart, scale, cells) > 0.7 * 1.9  # negative control: the scale of one unit, for two
+        # negative control: the scale of one unit, for two
+        assert worst(apart, scale, cells) > 0.7 * 1.9
 
 
 def test_numbers_of_both_signs_are_not_covered():

@@ -1,4 +1,6 @@
-"""Totals over blocks of periods: the bound against every history of up to two units on a small calendar."""
+"""Totals over blocks of periods: the bound against every history of up to
+two units on a small calendar.
+"""
 
 import itertools
 from fractions import Fraction
@@ -8,7 +10,9 @@ import pytest
 from dpframe.theory.formulas.sensitivity import Sensitivity, period_totals
 
 NIGHTS = 4
-NIGHT = {  # what one unit may add in one period, the sensitivity of that, and how far two units' entries are apart
+# what one unit may add in one period, the sensitivity of that, and how far two units' entries are
+# apart
+NIGHT = {
     "rows": ([1, 2], Sensitivity.of(l0=1, l1=2, l2_squared=4, linf=2), 2),
     "signed": ([-1, 1], Sensitivity.of(l0=1, l1=1, l2_squared=1, linf=1), 2),
 }
@@ -52,7 +56,9 @@ def test_no_history_moves_the_blocks_by_more(kind, periods, size, relation):
 def test_it_grows_in_proportion_to_the_periods_at_least(relation):
     _, one, swing = NIGHT["rows"]
     for size in (1, 2, 5):
-        made = [period_totals(one, swing, periods=m, size=size, relation=relation) for m in range(1, 9)]
+        made = [
+            period_totals(one, swing, periods=m, size=size, relation=relation) for m in range(1, 9)
+        ]
         for name in ("exact_l1", "l2_squared"):
             per = [Fraction(getattr(bound, name)) / m for m, bound in enumerate(made, 1)]
             assert per == sorted(per)

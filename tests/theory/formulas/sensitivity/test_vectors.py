@@ -43,7 +43,9 @@ def test_tight_triples_never_exclude_a_real_vector():
 
 
 def test_lengthened_is_an_upper_bound_and_close():
-    for squared, step, cells in itertools.product((0, 1, 2, Fraction(1, 3)), (Fraction(1, 1024), 1), (1, 2, 5)):
+    for squared, step, cells in itertools.product(
+        (0, 1, 2, Fraction(1, 3)), (Fraction(1, 1024), 1), (1, 2, 5)
+    ):
         longer = statistics.lengthened(Root(Fraction(squared)), Fraction(step), cells)
         true = math.sqrt(squared) + math.sqrt(cells) * float(step)
         assert upward(longer) >= true * (1 - 1e-15)
@@ -55,7 +57,13 @@ def test_reading_and_rounding():
     assert exact(0.1, "x") == Fraction(1, 10)
     assert limit(0.3, "x") == Fraction(3, 10)
     assert limit(0.1, "x") == Fraction(0.1)
-    for value in (Fraction(1, 3), Fraction(12, 25), Fraction(10**400), Fraction(-1, 3), Fraction(0)):
+    for value in (
+        Fraction(1, 3),
+        Fraction(12, 25),
+        Fraction(10**400),
+        Fraction(-1, 3),
+        Fraction(0),
+    ):
         near = upward(value)
         assert near == math.inf or limit(near, "x") >= value
         if math.isfinite(near):

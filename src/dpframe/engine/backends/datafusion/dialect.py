@@ -19,7 +19,8 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Kind, kind, zone_of
 
 _DIGITS = sys.float_info.dig
-_HELD_AS = {Kind.STRING: "string", Kind.BOOLEAN: "boolean", Kind.FLOAT: "float64"}  # others are whole numbers
+# others are whole numbers
+_HELD_AS = {Kind.STRING: "string", Kind.BOOLEAN: "boolean", Kind.FLOAT: "float64"}
 
 
 class _DataFusionDialect(CompiledDialect):
@@ -29,13 +30,18 @@ class _DataFusionDialect(CompiledDialect):
         return session.opened(table)
 
     def types(self, table: ibis.Table) -> dict[str, DType]:
-        """DataFusion's own types: Ibis states others of some columns that the user's own steps compute.
+        """DataFusion's own types: Ibis states others of some columns
+        that the user's own steps compute.
 
         A decimal of at most 15 digits is held as a float. No two such decimals have one float.
         """
         schema = session.schema_of(table)
         held = super().types(ibis.table(schema))
-        return held | {name: nw.Float64() for name, dtype in schema.items() if dtype.is_decimal() and _is_short(dtype)}
+        return held | {
+            name: nw.Float64()
+            for name, dtype in schema.items()
+            if dtype.is_decimal() and _is_short(dtype)
+        }
 
     def against(self, table: ibis.Table, types: Mapping[str, DType]) -> dict[str, str]:
         """Columns of types that dpframe does not hold, each with the cast to type."""
@@ -48,8 +54,15 @@ class _DataFusionDialect(CompiledDialect):
         return called("held", [value], held, source)
 
     def settled(self, rows: ibis.Table) -> ibis.Table:
-        """Each column through a function that gives it back, and that DataFusion does not call twice."""
-        return rows.select(**{name: called("same", [rows[name]], str(dtype)) for name, dtype in rows.schema().items()})
+        """Each column through a function that gives it back, and that
+        DataFusion does not call twice.
+        """
+        return rows.select(
+            **{
+                name: called("same", [rows[name]], str(dtype))
+                for name, dtype in rows.schema().items()
+            }
+        )
 
     def brings_keys(self, rows: ibis.Table) -> bool:
         return True
@@ -63,9 +76,13 @@ class _DataFusionDialect(CompiledDialect):
     def apply(self, value: ibis.Value, function: CellFunction) -> ibis.Value:
         match function:
             case Parsed(dtype=nw.UInt64()):
-                raise UnsupportedOperation("cast: DataFusion's uint64 is not held. Take 'int64', or 'float64'.")
+                raise UnsupportedOperation(
+                    "cast: DataFusion's uint64 is not held. Take 'int64', or 'float64'."
+                )
             case Parsed():
-                return called("parsed", [value], _HELD_AS.get(kind(function.dtype), "int64"), function)
+                return called(
+                    "parsed", [value], _HELD_AS.get(kind(function.dtype), "int64"), function
+                )
             case Part():
                 value = microseconds_of(value, function.dtype)
         return called("applied", [value], function.result, function)
@@ -100,7 +117,11 @@ def _reason(name: str, dtype: DType) -> str:
         reason, cast = "times are held in microseconds", "timestamp(6)"
     elif kind(dtype) == Kind.OTHER:
         reason = "dpframe does not read it"
-    return f"{reason}: cast it before, table.mutate(x=table[{name!r}].cast({cast!r}))" if reason else ""
+    return (
+        f"{reason}: cast it before, table.mutate(x=table[{name!r}].cast({cast!r}))"
+        if reason
+        else ""
+    )
 
 
 DIALECT = _DataFusionDialect()

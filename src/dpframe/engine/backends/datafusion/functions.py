@@ -1,7 +1,8 @@
-"""The functions that DataFusion calls. Each is a Polars expression: total, and null where there is no result.
+"""The functions that DataFusion calls.
+Each is a Polars expression: total, and null where there is no result.
 
-A column has one of four types inside: whole numbers of 64 bits, floats of 64 bits, texts, Booleans. A float has one
-form of zero and one of NaN, because DataFusion compares floats by their bits.
+A column has one of four types inside: whole numbers of 64 bits, floats of 64 bits, texts, Booleans.
+A float has one form of zero and one of NaN, because DataFusion compares floats by their bits.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ _MILLISECONDS = 86_400_000  # of a day
 
 
 def arrow_type(dtype: DataType) -> pa.DataType:
-    """The Arrow type in which DataFusion has a column of a type of Ibis. Texts have offsets of 64 bits."""
+    """The Arrow type in which DataFusion has a column of a type of Ibis.
+    Texts have offsets of 64 bits.
+    """
     if dtype.is_string():
         return pa.large_string()
     if dtype.is_boolean():
@@ -36,7 +39,9 @@ def arrow_type(dtype: DataType) -> pa.DataType:
 
 
 def _canonical(value: Expr) -> Expr:
-    """A float with one form of zero and one of NaN. In Polars, as in other engines, -0.0 is equal to 0.0."""
+    """A float with one form of zero and one of NaN.
+    In Polars, as in other engines, -0.0 is equal to 0.0.
+    """
     return pl.when(value.is_nan()).then(math.nan).when(value == 0).then(0.0).otherwise(value)
 
 
@@ -46,15 +51,18 @@ def _canonical(value: Expr) -> Expr:
 def as_held(array: pa.Array) -> pl.Series:
     """A column of the user's as dpframe holds it.
 
-    A time is its ticks. NaN is null, and so is a time outside of the years 1 to 9999. A cell that does not hold in its
-    type is null: a session takes over the memory of tables as it is, also a code outside of its dictionary.
+    A time is its ticks. NaN is null, and so is a time outside of the years 1 to 9999. A cell that
+    does not hold in its type is null: a session takes over the memory of tables as it is, also a
+    code outside of its dictionary.
     """
     array = _checked(array)
     dtype = array.type
     if pa.types.is_temporal(dtype):
         return _ticks(array)
     if pa.types.is_floating(dtype) or pa.types.is_decimal(dtype):
-        column = _of_decimals(array) if pa.types.is_decimal(dtype) else series(array.cast(pa.float64()))
+        column = (
+            _of_decimals(array) if pa.types.is_decimal(dtype) else series(array.cast(pa.float64()))
+        )
         return _one(column.to_frame("a"), _canonical(pl.col("a").fill_nan(None)))
     column = series(array)
     return column.cast(pl.Int64) if column.dtype.is_integer() else column
@@ -62,7 +70,8 @@ def as_held(array: pa.Array) -> pl.Series:
 
 def _checked(array: pa.Array) -> pa.Array:
     """The array with null for each cell that is not valid, without dictionaries and runs."""
-    if array.type == pa.string_view() and not views_are_read():  # DataFusion makes such arrays of its files
+    # DataFusion makes such arrays of its files
+    if array.type == pa.string_view() and not views_are_read():
         return computed.unicode(series(array)).to_arrow()
     checked = sound(array)
     return checked.chunk(0) if checked.num_chunks == 1 else checked.combine_chunks()
@@ -75,7 +84,9 @@ def _of_decimals(array: pa.Array) -> pl.Series:
 
 
 def _ticks(array: pa.Array) -> pl.Series:
-    """Days of a date, microseconds of a time. A range is checked before ticks are multiplied, so nothing wraps."""
+    """Days of a date, microseconds of a time.
+    A range is checked before ticks are multiplied, so nothing wraps.
+    """
     dtype = array.type
     if pa.types.is_date32(dtype):
         days = series(array.view(pa.int32())).cast(pl.Int64)
@@ -114,7 +125,9 @@ def _floor(value: Expr) -> Expr:
 
 
 def _remainder(top: Expr, bottom: Expr) -> Expr:
-    """A remainder with the sign of the number that is divided, as in SQL; null for a division by zero."""
+    """A remainder with the sign of the number that is divided, as in
+    SQL; null for a division by zero.
+    """
     divisor = pl.when(bottom != 0).then(bottom)
     remainder = top % divisor
     other_sign = (remainder != 0) & ((top < 0) != (divisor < 0))
@@ -144,7 +157,9 @@ def _unrank(frame: pl.DataFrame) -> pl.Series:
 
 
 def _turned(bits: Expr) -> Expr:
-    """Negative floats in their order: the bits beneath the sign are turned, which a second time undoes."""
+    """Negative floats in their order: the bits beneath the sign are
+    turned, which a second time undoes.
+    """
     return pl.when(bits < 0).then(bits ^ _MOST).otherwise(bits)
 
 
@@ -172,7 +187,9 @@ def _stable_hash(frame: pl.DataFrame, salt: str) -> pl.Series:
 
 
 def _expression(function: Callable[..., Expr], real: bool = False) -> Callable[..., pl.Series]:
-    """A function of columns as a function of a frame. With `real`, floats as they are held come out."""
+    """A function of columns as a function of a frame.
+    With `real`, floats as they are held come out.
+    """
 
     def column(frame: pl.DataFrame, *options: object) -> pl.Series:
         value = function(*map(pl.col, frame.columns), *options)
@@ -221,7 +238,8 @@ _OF_FLOATS: Mapping[str, Callable[..., Expr]] = {
     "root": lambda a: pl.when(a >= 0).then(a.sqrt()),
     "logarithm": lambda a, base: pl.when(a > 0).then(a.log(base)),
 }
-# From the name of a function to what it does with a frame whose columns are its operands, a0, a1, …, and its options.
+# From the name of a function to what it does with a frame whose columns are its operands, a0, a1,
+# …, and its options.
 FUNCTIONS: Mapping[str, Callable[..., pl.Series]] = {
     **{name: _expression(function) for name, function in _OF_COLUMNS.items()},
     **{f"{name}_real": _expression(function, real=True) for name, function in _OF_FLOATS.items()},

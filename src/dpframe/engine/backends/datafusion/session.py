@@ -20,7 +20,8 @@ from dpframe.errors import UnsupportedOperation
 _SETTINGS = {
     "datafusion.execution.batch_size": "65536",  # rows of a call
     "datafusion.sql_parser.recursion_limit": "100000",  # a question has many steps
-    "datafusion.sql_parser.map_string_types_to_utf8view": "false",  # columns of dpframe have Arrow's large texts
+    # columns of dpframe have Arrow's large texts
+    "datafusion.sql_parser.map_string_types_to_utf8view": "false",
 }
 
 
@@ -50,9 +51,11 @@ def _plain(dtype: pa.DataType) -> pa.DataType:
 
 
 def planned(rows: ibis.Table) -> pl.DataFrame:
-    """The table of the whole query on tables without their rows: what DataFusion plans and calls is that of the answer.
+    """The table of the whole query on tables without their rows:
+    what DataFusion plans and calls is that of the answer.
 
-    Errors: UnsupportedOperation for a table that dpframe's session cannot read, such as one of an object store
+    Errors: UnsupportedOperation for a table that dpframe's session cannot read, such as one of an
+            object store
     """
     compiler = DataFusionTotalCompiler()
     query = compiler.written(rows)
@@ -78,16 +81,21 @@ def _check(session: datafusion.SessionContext, tables: Iterable[str]) -> None:
         return
     assert unreadable
     raise UnsupportedOperation(
-        "DataFusion: a session of dpframe's own cannot read a table of this question, as it happens with an object "
-        "store that is registered in your session. Protect its rows: dp.protect(table.to_polars(), ...)."
+        "DataFusion: a session of dpframe's own cannot read a table of this question, as it "
+        "happens with an object store that is registered in your session. Protect its rows: "
+        "dp.protect(table.to_polars(), ...)."
     )
 
 
-def _collected(session: datafusion.SessionContext, compiler: DataFusionTotalCompiler, query: str) -> pl.DataFrame:
+def _collected(
+    session: datafusion.SessionContext, compiler: DataFusionTotalCompiler, query: str
+) -> pl.DataFrame:
     """The rows of a query in a session."""
     for function, name in compiler.calls.items():
         changes = "volatile" if function.name == "same" else "immutable"
-        call = datafusion.udf(_caller(function), list(function.inputs), function.output, changes, name)
+        call = datafusion.udf(
+            _caller(function), list(function.inputs), function.output, changes, name
+        )
         session.register_udf(call)
     result = session.sql(query)
     # One batch may have another Arrow type of text than the next.
@@ -108,7 +116,9 @@ def _session(compiler: DataFusionTotalCompiler, *, empty: bool = False) -> ibis.
 
 def try_threads() -> None:
     """A query that DataFusion divides between its threads."""
-    datafusion.SessionContext().sql("SELECT sum(x) FROM (SELECT 1 AS x UNION ALL SELECT 2)").collect()
+    datafusion.SessionContext().sql(
+        "SELECT sum(x) FROM (SELECT 1 AS x UNION ALL SELECT 2)"
+    ).collect()
 
 
 def _register(session: datafusion.SessionContext, name: str, table: ops.Relation) -> None:
@@ -116,13 +126,17 @@ def _register(session: datafusion.SessionContext, name: str, table: ops.Relation
         session.register_view(name, table.source.con.sql(table.query))
         return
     public = pl.DataFrame(table.data.to_pyarrow(table.schema))
-    held = pl.DataFrame([as_held(column.to_arrow()).alias(column.name) for column in public]).to_arrow()
+    held = pl.DataFrame(
+        [as_held(column.to_arrow()).alias(column.name) for column in public]
+    ).to_arrow()
     session.register_record_batches(name, [held.to_batches() or [_empty(held.schema)]])
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:
     """A batch without rows: DataFusion takes the types of a table from its first batch."""
-    return pa.RecordBatch.from_arrays([pa.array([], dtype) for dtype in schema.types], schema=schema)
+    return pa.RecordBatch.from_arrays(
+        [pa.array([], dtype) for dtype in schema.types], schema=schema
+    )
 
 
 def _caller(function: Function) -> Callable[..., pa.Array]:

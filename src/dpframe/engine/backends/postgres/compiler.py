@@ -11,7 +11,14 @@ import ibis.expr.operations as ops
 import sqlglot.expressions as sge
 from ibis.backends.sql.compilers.postgres import PostgresCompiler
 
-from dpframe.engine.backends.ibis_compiler import Sql, TotalCompiler, Written, listed_float, pieces, raw
+from dpframe.engine.backends.ibis_compiler import (
+    Sql,
+    TotalCompiler,
+    Written,
+    listed_float,
+    pieces,
+    raw,
+)
 from dpframe.engine.backends.postgres import operations as sql
 from dpframe.errors import UnsupportedOperation
 
@@ -19,7 +26,9 @@ _SHORT = 80  # an operand of at most this many characters may be repeated
 
 
 def once(text: str, **operands: Sql | None) -> Sql:
-    """SQL of an operation with its operands. Each operand is computed once, however often the SQL names it."""
+    """SQL of an operation with its operands.
+    Each operand is computed once, however often the SQL names it.
+    """
     texts = {name: sql_of(operand) for name, operand in operands.items() if operand is not None}
     parts = pieces(text)
     names = parts[1::2]
@@ -44,13 +53,14 @@ def sendable(text: str) -> str:
     """A text that PostgreSQL can hold."""
     if "\0" in text or text.encode("utf-8", "replace").decode() != text:
         raise UnsupportedOperation(
-            "PostgreSQL cannot hold a text with a zero byte, or one that is not Unicode: change it, as with "
-            r"text.replace('\0', '')."
+            "PostgreSQL cannot hold a text with a zero byte, or one that is not Unicode: change "
+            r"it, as with text.replace('\0', '')."
         )
     return text
 
 
-Reach = tuple[int, int]  # (l, h): every value of a float that is not 0 has a magnitude between 2^l and 2^h
+# (l, h): every value of a float that is not 0 has a magnitude between 2^l and 2^h
+Reach = tuple[int, int]
 
 LEAST, MOST = -1074, 1023  # exponents of the smallest and the largest floats
 _ANY: Reach = (LEAST, MOST + 1)
@@ -58,10 +68,11 @@ _WHOLE: Reach = (0, 100)  # bounds for a whole number, also for a sum of many
 
 
 def reach(op: ops.Value) -> Reach:
-    """Exponents (l, h) such that each value of an expression is 0 or has a magnitude between 2^l and 2^h.
+    """Exponents (l, h) such that each value of an expression is 0 or has a
+    magnitude between 2^l and 2^h.
 
-    The range may be wider than needed. A sum of two floats that are multiples of 2^(l - 52) is a multiple of 2^(l - 52)
-    too, so it is 0 or at least 2^(l - 52) in magnitude.
+    The range may be wider than needed. A sum of two floats that are multiples of 2^(l - 52) is a
+    multiple of 2^(l - 52) too, so it is 0 or at least 2^(l - 52) in magnitude.
     """
     if op.dtype.is_integer():
         return _WHOLE
@@ -93,7 +104,11 @@ def reach(op: ops.Value) -> Reach:
             (low, high), (lower, higher) = reach(op.left), reach(op.right)
             return max(low - higher - 1, LEAST), min(high - lower + 1, MOST + 1)
         case "Clip" if isinstance(op.lower, ops.Literal) and isinstance(op.upper, ops.Literal):
-            ends = [reach(end)[1] for end in (op.lower, op.upper) if not end.dtype.is_integer() or end.value]
+            ends = [
+                reach(end)[1]
+                for end in (op.lower, op.upper)
+                if not end.dtype.is_integer() or end.value
+            ]
             return LEAST, max(ends, default=0)
     return _ANY
 
@@ -106,7 +121,15 @@ class PostgresTotalCompiler(TotalCompiler, PostgresCompiler):
 
     title = "PostgreSQL"
     also = frozenset(
-        {"SQLQueryResult", "DatabaseTable", "InMemoryTable", "UnboundTable", "Written", "Hash", "StringConcat"}
+        {
+            "SQLQueryResult",
+            "DatabaseTable",
+            "InMemoryTable",
+            "UnboundTable",
+            "Written",
+            "Hash",
+            "StringConcat",
+        }
     )
     SQL: ClassVar[Mapping[type[ops.Value], str]] = {
         ops.Sqrt: sql.ROOT,
@@ -149,7 +172,9 @@ class PostgresTotalCompiler(TotalCompiler, PostgresCompiler):
         if to.is_string():
             return bytewise(self.cast(arg, to))
         if have.is_string():
-            raise UnsupportedOperation(f"cast: PostgreSQL's cast of text to {to} could fail on a cell.")
+            raise UnsupportedOperation(
+                f"cast: PostgreSQL's cast of text to {to} could fail on a cell."
+            )
         if have.is_decimal() and to.is_floating():
             return once(sql.FROM_DECIMAL, a=arg)
         if to.is_float32() and not have.is_float32():
@@ -165,7 +190,9 @@ class PostgresTotalCompiler(TotalCompiler, PostgresCompiler):
             return self.cast(once(f"CASE WHEN a BETWEEN {low} AND {high} THEN a END", a=wide), to)
         if to.is_floating() and (have.is_integer() or have.is_floating()):
             return self.cast(arg, to)
-        raise UnsupportedOperation(f"cast: PostgreSQL's cast of {have} to {to} could fail on a cell.")
+        raise UnsupportedOperation(
+            f"cast: PostgreSQL's cast of {have} to {to} could fail on a cell."
+        )
 
     def real(self, op: ops.Value, value: Sql) -> Sql:
         """The number itself: PostgreSQL takes a whole number for a float beside a float."""
@@ -196,7 +223,9 @@ class PostgresTotalCompiler(TotalCompiler, PostgresCompiler):
         return once("a / NULLIF(b, 0)" if safe else sql.QUOTIENT, a=left, b=right)
 
     def remainder(self, op: ops.Modulus, left: Sql, right: Sql) -> Sql:
-        return once("a % NULLIF(b, 0)", a=self.cast(left, types.int64), b=self.cast(right, types.int64))
+        return once(
+            "a % NULLIF(b, 0)", a=self.cast(left, types.int64), b=self.cast(right, types.int64)
+        )
 
     def visit_Negate(self, op: ops.Negate, *, arg: Sql) -> Sql:
         return once("-a", a=arg if op.dtype.is_floating() else self.cast(arg, types.int64))
@@ -209,9 +238,13 @@ class PostgresTotalCompiler(TotalCompiler, PostgresCompiler):
         return once(sql.LOGARITHM.replace("{base}", sql.literal(base)), a=arg)
 
     def visit_Clip(self, op: ops.Clip, *, arg: Sql, lower: Sql | None, upper: Sql | None) -> Sql:
-        """A clip as a CASE, which keeps null: GREATEST and LEAST ignore null and would return the limit."""
+        """A clip as a CASE, which keeps null: GREATEST and LEAST ignore
+        null and would return the limit.
+        """
         ends = [("a > c", upper, "c"), ("a < b", lower, "b")]
-        cases = " ".join(f"WHEN {when} THEN {end}" for when, limit, end in ends if limit is not None)
+        cases = " ".join(
+            f"WHEN {when} THEN {end}" for when, limit, end in ends if limit is not None
+        )
         return once(f"CASE {cases} ELSE a END", a=arg, b=lower, c=upper)
 
     def not_nan(self, op: ops.SearchedCase, value: Sql) -> Sql:
@@ -220,11 +253,15 @@ class PostgresTotalCompiler(TotalCompiler, PostgresCompiler):
     # Totals
 
     def summed(self, op: ops.Sum, arg: Sql) -> Sql:
-        """A sum of whole numbers, cast to int64. It fits (see `limits`), although PostgreSQL makes it a decimal."""
+        """A sum of whole numbers, cast to int64.
+        It fits (see `limits`), although PostgreSQL makes it a decimal.
+        """
         return self.cast(self.agg.sum(arg, where=None), types.int64)
 
     def visit_WindowFunction(self, op: ops.WindowFunction, *, func: Sql, **parts: object) -> Sql:
-        """A window function. The cast around a sum (see `summed`) must stand around the whole window function."""
+        """A window function.
+        The cast around a sum (see `summed`) must stand around the whole window function.
+        """
         if not isinstance(func, sge.Cast):
             return super().visit_WindowFunction(op, func=func, **parts)
         return self.cast(super().visit_WindowFunction(op, func=func.this, **parts), types.int64)

@@ -1,4 +1,6 @@
-"""Differences of PostgreSQL from other databases of Ibis: its connection, its session and its operations."""
+"""Differences of PostgreSQL from other databases of Ibis:
+its connection, its session and its operations.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,15 @@ import psycopg
 from ibis.backends import BaseBackend
 from narwhals.dtypes import DType
 
-from dpframe.engine.backends.base import Cased, CellFunction, Parsed, Part, Piece, Replaced, Stripped
+from dpframe.engine.backends.base import (
+    Cased,
+    CellFunction,
+    Parsed,
+    Part,
+    Piece,
+    Replaced,
+    Stripped,
+)
 from dpframe.engine.backends.ibis_checks import database_of
 from dpframe.engine.backends.ibis_compiler import CompiledDialect, table_of, written
 from dpframe.engine.backends.ibis_dialect import forgotten, has_many_digits, microseconds_of
@@ -33,8 +43,8 @@ from dpframe.plan import Kind, Pattern, Search, Task, integer_range, kind, zone_
 def alone(backend: BaseBackend) -> Iterator[None]:
     """Use the connection of Ibis' backend for this thread alone.
 
-    psycopg runs one statement of a connection at a time, but a transaction is several statements: those of two threads
-    would be in one transaction, which fails.
+    psycopg runs one statement of a connection at a time, but a transaction is several statements:
+    those of two threads would be in one transaction, which fails.
     """
     with _lock:
         lock = _locks.setdefault(backend.con, RLock())
@@ -43,19 +53,25 @@ def alone(backend: BaseBackend) -> Iterator[None]:
 
 
 def check_path(backend: BaseBackend) -> None:
-    """Refuse a session in which other functions can replace PostgreSQL's own. Errors: UnsupportedOperation."""
+    """Refuse a session in which other functions can replace PostgreSQL's own.
+    Errors: UnsupportedOperation.
+    """
     with alone(backend), backend.con.cursor() as cursor, backend.con.transaction():
         (schemas,) = cursor.execute("SELECT pg_catalog.current_schemas(true)").fetchone()
-    first = next((name for name in schemas if not name.startswith("pg_temp")), "")  # never searched for functions
+    # never searched for functions
+    first = next((name for name in schemas if not name.startswith("pg_temp")), "")
     if first != "pg_catalog":
         raise UnsupportedOperation(
-            f"dp.protect: this session looks for functions in {first!r} before pg_catalog, so another function could "
-            "replace one that dpframe uses. SET search_path to schemas of yours, without pg_catalog."
+            f"dp.protect: this session looks for functions in {first!r} before pg_catalog, so "
+            "another function could replace one that dpframe uses. SET search_path to schemas of "
+            "yours, without pg_catalog."
         )
 
 
 def may_store(backend: BaseBackend) -> bool:
-    """Whether this session may make temporary tables: a user may lack the right, and a replica only reads."""
+    """Whether this session may make temporary tables:
+    a user may lack the right, and a replica only reads.
+    """
     with alone(backend), backend.con.cursor() as cursor, backend.con.transaction():
         (answer,) = cursor.execute(_MAY_STORE).fetchone()
     return bool(answer)
@@ -64,11 +80,14 @@ def may_store(backend: BaseBackend) -> bool:
 _MAY_STORE = """SELECT pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMPORARY')
 AND pg_catalog.current_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'off'"""
 _lock = Lock()
-_locks: WeakKeyDictionary[psycopg.Connection, RLock] = WeakKeyDictionary()  # from a connection to its lock
+# from a connection to its lock
+_locks: WeakKeyDictionary[psycopg.Connection, RLock] = WeakKeyDictionary()
 
 
 def _begin_anew() -> None:
-    """After a fork: another thread may have held the lock. The connections are those of another process."""
+    """After a fork: another thread may have held the lock.
+    The connections are those of another process.
+    """
     global _lock
     _lock = Lock()
 
@@ -78,11 +97,17 @@ if hasattr(os, "register_at_fork"):
 
 
 # How texts are read and written, and that no time of the user's ends a query after the charge.
-_SETTINGS = ("client_encoding TO 'UTF8'", "standard_conforming_strings TO on", "statement_timeout TO 0")
+_SETTINGS = (
+    "client_encoding TO 'UTF8'",
+    "standard_conforming_strings TO on",
+    "statement_timeout TO 0",
+)
 
 
 def fetch_rows(connection: psycopg.Connection, query: str) -> list[Any]:
-    """The rows of a query, in the server's binary format: in its text format, floats could lose digits."""
+    """The rows of a query, in the server's binary format:
+    in its text format, floats could lose digits.
+    """
     with connection.transaction(), connection.cursor(binary=True) as cursor:
         for setting in _SETTINGS:
             cursor.execute(f"SET LOCAL {setting}")
@@ -103,14 +128,24 @@ class _PostgresDialect(CompiledDialect):
         return alone(backend)
 
     def types(self, table: ibis.Table) -> dict[str, DType]:
-        """UUIDs are texts. A decimal with more than 38 digits, of which PostgreSQL allows thousands, is a decimal."""
+        """UUIDs are texts.
+        A decimal with more than 38 digits, of which PostgreSQL allows thousands, is a decimal.
+        """
         schema = table.schema().items()
         texts = [name for name, dtype in schema if dtype.is_uuid()]
         decimals = [name for name, dtype in schema if has_many_digits(dtype)]
-        return super().types(table) | dict.fromkeys(texts, nw.String()) | dict.fromkeys(decimals, nw.Decimal(38, 9))
+        return (
+            super().types(table)
+            | dict.fromkeys(texts, nw.String())
+            | dict.fromkeys(decimals, nw.Decimal(38, 9))
+        )
 
-    def types_of(self, backend: Any, source: ops.DatabaseTable | ops.SQLQueryResult) -> dict[str, str]:
-        """In a transaction of its own, which ends. Of a query no row is taken; Ibis would make a view of it."""
+    def types_of(
+        self, backend: Any, source: ops.DatabaseTable | ops.SQLQueryResult
+    ) -> dict[str, str]:
+        """In a transaction of its own, which ends.
+        Of a query no row is taken; Ibis would make a view of it.
+        """
         with alone(backend), backend.con.transaction(), backend.con.cursor() as cursor:
             if isinstance(source, ops.DatabaseTable):
                 return super().types_of(backend, source)
@@ -118,15 +153,18 @@ class _PostgresDialect(CompiledDialect):
             return {column.name: column.type_display for column in columns}
 
     def against(self, table: ibis.Table, types: Mapping[str, DType]) -> dict[str, str]:
-        """Columns of unknown types can be read as text, and unsigned integers as decimals, after a cast by the user.
+        """Columns of unknown types can be read as text, and unsigned integers as
+        decimals, after a cast by the user.
 
-        Errors: UnsupportedOperation for a database that is not in UTF-8, or a session with functions of others
+        Errors: UnsupportedOperation for a database that is not in UTF-8, or a session with
+                functions of others
         """
         encoding = database_of(table).con.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             raise UnsupportedOperation(
-                f"dp.protect: this PostgreSQL database holds texts in {encoding}, and a text that is not Unicode could "
-                "make a query fail. Use a database in UTF8: CREATE DATABASE study ENCODING 'UTF8' TEMPLATE template0."
+                f"dp.protect: this PostgreSQL database holds texts in {encoding}, and a text that "
+                "is not Unicode could make a query fail. Use a database in UTF8: CREATE DATABASE "
+                "study ENCODING 'UTF8' TEMPLATE template0."
             )
         check_path(database_of(table))
         odd = [name for name, dtype in types.items() if kind(dtype) == Kind.OTHER]
@@ -141,7 +179,8 @@ class _PostgresDialect(CompiledDialect):
         family = kind(dtype)
         if family == Kind.STRING:
             return written(value, sql.TEXT, "string")
-        if family == Kind.DECIMAL:  # 1.0 and 1.00 are equal, so they must have one text if the column identifies a unit
+        # 1.0 and 1.00 are equal, so they must have one text if the column identifies a unit
+        if family == Kind.DECIMAL:
             return written(value, "NULLIF(TRIM_SCALE(CAST(a AS NUMERIC)), 'NaN')", "decimal")
         if family == Kind.DATE:
             return written(value, sql.DAYS, "int64")
@@ -150,7 +189,9 @@ class _PostgresDialect(CompiledDialect):
         return _as_said(value) if family in (Kind.INTEGER, Kind.FLOAT) else value
 
     def planned(self, rows: ibis.Table) -> pl.DataFrame:
-        """The table of a query with LIMIT 0, in a session that still finds PostgreSQL's functions first."""
+        """The table of a query with LIMIT 0, in a session that still
+        finds PostgreSQL's functions first.
+        """
         check_path(database_of(rows))
         return super().planned(rows)
 
@@ -159,18 +200,23 @@ class _PostgresDialect(CompiledDialect):
         return written(text, "ENCODE(SHA256(CONVERT_TO(a, 'UTF8')), 'hex')", "string")
 
     def brings_keys(self, rows: ibis.Table) -> bool:
-        """Ibis stores a public table as a temporary one, which neither every user nor a replica may make."""
+        """Ibis stores a public table as a temporary one, which neither
+        every user nor a replica may make.
+        """
         return may_store(database_of(rows))
 
     def brought(self, beside: ibis.Table, table: pl.DataFrame) -> ibis.Table:
         texts = [name for name, dtype in table.schema.items() if dtype == pl.String]
         if any(table.get_column(name).str.contains("\0", literal=True).any() for name in texts):
             raise UnsupportedOperation(
-                "PostgreSQL holds no text with a zero byte, and one is in a public table or in a list of keys: leave "
-                "it out, as with public.filter(~pl.col('s').str.contains('\\0', literal=True))."
+                "PostgreSQL holds no text with a zero byte, and one is in a public table or in a "
+                "list of keys: leave it out, as with "
+                "public.filter(~pl.col('s').str.contains('\\0', literal=True))."
             )
         rows = super().brought(beside, table)
-        return rows.mutate(**{name: written(rows[name], "CAST(a AS TEXT)", "string") for name in texts})
+        return rows.mutate(
+            **{name: written(rows[name], "CAST(a AS TEXT)", "string") for name in texts}
+        )
 
     def apply(self, value: ibis.Value, function: CellFunction) -> ibis.Value:
         match function:
@@ -193,16 +239,20 @@ class _PostgresDialect(CompiledDialect):
         return written(value, text, function.result)
 
     def against_search(self, task: Task, pattern: Pattern) -> str:
-        """PostgreSQL finds the longest match at a place, and other engines the one that is tried first."""
+        """PostgreSQL finds the longest match at a place, and other
+        engines the one that is tried first.
+        """
         if task is Task.CONTAINS or pattern.certain:
             return ""
         return (
-            "PostgreSQL finds another match where a character could belong to two parts of it, or to none, as in a|ab, "
-            "[a-z]+x or a+?"
+            "PostgreSQL finds another match where a character could belong to two parts of it, or "
+            "to none, as in a|ab, [a-z]+x or a+?"
         )
 
     def read(self, rows: ibis.Table) -> pl.DataFrame:
-        """The rows of a query, in the types that Ibis states. No table of ours stays in the session."""
+        """The rows of a query, in the types that Ibis states.
+        No table of ours stays in the session.
+        """
         backend = database_of(rows)
         assert backend is not None
         query = PostgresTotalCompiler().written(rows)
@@ -259,8 +309,8 @@ def _searched(search: Search) -> str:
 def _part(dtype: DType, part: str) -> str:
     """SQL of a part of a date in days, or of a time in microseconds.
 
-    Whole numbers are used because PostgreSQL multiplies an interval by a float: that would round the last microsecond
-    of a day up to the next day.
+    Whole numbers are used because PostgreSQL multiplies an interval by a float: that would round
+    the last microsecond of a day up to the next day.
     """
     if kind(dtype) == Kind.DATE:
         day = "(DATE '1970-01-01' + CAST(a AS INTEGER))"
@@ -273,10 +323,11 @@ def _part(dtype: DType, part: str) -> str:
 
 
 def _as_said(value: ibis.Value) -> ibis.Value:
-    """A column of numbers, cast to the type that Ibis states for it; null where a number does not fit.
+    """A column of numbers, cast to the type that Ibis states for it;
+    null where a number does not fit.
 
-    Ibis states the type of a table's own column correctly, except for an oid. A column that the user's own steps
-    compute may have another type than Ibis states, and a wider one.
+    Ibis states the type of a table's own column correctly, except for an oid. A column that the
+    user's own steps compute may have another type than Ibis states, and a wider one.
     """
     dtype = value.type()
     if not isinstance(value.op().rel, ops.SQLQueryResult):

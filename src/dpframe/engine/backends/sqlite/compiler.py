@@ -1,4 +1,6 @@
-"""Ibis' compiler for SQLite, with other SQL for each operation that could fail on a value or differ."""
+"""Ibis' compiler for SQLite, with other SQL for each operation that
+could fail on a value or differ.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ import sqlglot.expressions as sge
 from ibis.backends.sql.compilers.sqlite import SQLiteCompiler
 from ibis.expr import datatypes as types
 
-from dpframe.engine.backends.ibis_compiler import Called, Sql, TotalCompiler, Written, raw, whole_literal
+from dpframe.engine.backends.ibis_compiler import (
+    Called,
+    Sql,
+    TotalCompiler,
+    Written,
+    raw,
+    whole_literal,
+)
 from dpframe.engine.backends.sqlite.written import flat, float_literal, text_literal
 from dpframe.errors import UnsupportedOperation
 
@@ -24,14 +33,19 @@ THEN SUBSTR(a, LENGTH(a) - LENGTH(b) + 1) = b WHEN a IS NOT NULL THEN 0 END"""
 
 
 class SqliteTotalCompiler(TotalCompiler, SQLiteCompiler):
-    """Ibis' own compiler, with other SQL for each operation that could fail on a value, and texts as bytes."""
+    """Ibis' own compiler, with other SQL for each operation that could fail
+    on a value, and texts as bytes.
+    """
 
     title = "SQLite"
-    also = frozenset({"SQLQueryResult", "DatabaseTable", "Written", "Called", "All", "StringConcat"})
+    also = frozenset(
+        {"SQLQueryResult", "DatabaseTable", "Written", "Called", "All", "StringConcat"}
+    )
     SQL: ClassVar[Mapping[type[ops.Value], str]] = {
         ops.Negate: "-a",
         ops.Sqrt: "dpframe_root(a)",
-        ops.IsNan: "a <> a",  # false: SQLite has null in place of NaN, and a result that would be NaN is null
+        # false: SQLite has null in place of NaN, and a result that would be NaN is null
+        ops.IsNan: "a <> a",
         ops.StringLength: "dpframe_length(a)",  # texts are bytes here
         ops.StringContains: "INSTR(a, b) > 0",
         ops.StartsWith: "INSTR(a, b) = 1",
@@ -44,19 +58,32 @@ class SqliteTotalCompiler(TotalCompiler, SQLiteCompiler):
     # Tables
 
     def visit_DatabaseTable(
-        self, op: ops.DatabaseTable, *, name: str, schema: ibis.Schema, source: object, namespace: ops.Namespace
+        self,
+        op: ops.DatabaseTable,
+        *,
+        name: str,
+        schema: ibis.Schema,
+        source: object,
+        namespace: ops.Namespace,
     ) -> Sql:
-        """The table whose columns Ibis listed. Without its schema, a temporary table of that name would be read."""
-        return sge.table_(name, db=namespace.database or "main", catalog=namespace.catalog, quoted=self.quoted)
+        """The table whose columns Ibis listed.
+        Without its schema, a temporary table of that name would be read.
+        """
+        return sge.table_(
+            name, db=namespace.database or "main", catalog=namespace.catalog, quoted=self.quoted
+        )
 
-    def visit_SQLQueryResult(self, op: ops.SQLQueryResult, *, query: str, schema: ibis.Schema, source: object) -> Sql:
+    def visit_SQLQueryResult(
+        self, op: ops.SQLQueryResult, *, query: str, schema: ibis.Schema, source: object
+    ) -> Sql:
         return sge.Subquery(this=raw(query))
 
     def computed_once(self, rows: sge.Select) -> sge.Select:
-        """With a limit that removes nothing, SQLite computes columns once, and does not copy their expressions.
+        """With a limit that removes nothing, SQLite computes columns once, and
+        does not copy their expressions.
 
-        It copies the expressions of a subquery into the query around it, as often as they are named there. After many
-        steps the copies would have no end.
+        It copies the expressions of a subquery into the query around it, as often as they are named
+        there. After many steps the copies would have no end.
         """
         return rows.limit(-1, copy=False)
 
@@ -66,7 +93,13 @@ class SqliteTotalCompiler(TotalCompiler, SQLiteCompiler):
         return self.filled(text, a=arg)
 
     def visit_Called(
-        self, op: Called, *, name: str, options: Sequence[str], arg: Sequence[Sql], dtype: types.DataType
+        self,
+        op: Called,
+        *,
+        name: str,
+        options: Sequence[str],
+        arg: Sequence[Sql],
+        dtype: types.DataType,
     ) -> Sql:
         operands = [*map(self.text, options), *arg]
         return raw(f"dpframe_{name}({', '.join(map(self.sql_of, operands))})")
@@ -90,7 +123,10 @@ class SqliteTotalCompiler(TotalCompiler, SQLiteCompiler):
 
     def to_text(self, op: ops.Cast, arg: Sql) -> Sql:
         if op.arg.dtype.is_boolean():
-            return self.filled("CASE WHEN a THEN x'74727565' WHEN NOT a THEN x'66616c7365' END", a=arg)  # true, false
+            # true, false
+            return self.filled(
+                "CASE WHEN a THEN x'74727565' WHEN NOT a THEN x'66616c7365' END", a=arg
+            )
         return self.filled("CAST(CAST(a AS TEXT) AS BLOB)", a=arg)
 
     def single(self, op: ops.Cast, arg: Sql) -> Sql:
@@ -104,29 +140,46 @@ class SqliteTotalCompiler(TotalCompiler, SQLiteCompiler):
 
     def real(self, op: ops.Value, value: Sql) -> Sql:
         """A number as a float. A column that Ibis takes for floats has no whole numbers here."""
-        return value if op.dtype.is_floating() or op.dtype.is_null() else self.filled("CAST(a AS REAL)", a=value)
+        return (
+            value
+            if op.dtype.is_floating() or op.dtype.is_null()
+            else self.filled("CAST(a AS REAL)", a=value)
+        )
 
     def arithmetic(self, op: ops.Binary, sign: str, left: Sql, right: Sql) -> Sql:
         if not op.dtype.is_numeric() or op.dtype.is_decimal():
             raise self.refused(f"{sign} on {op.dtype} is refused: cast to 'int64' or 'float64'.")
-        return self.filled(f"a {sign} b", a=self.typed(op, op.left, left), b=self.typed(op, op.right, right))
+        return self.filled(
+            f"a {sign} b", a=self.typed(op, op.left, left), b=self.typed(op, op.right, right)
+        )
 
     def visit_Divide(self, op: ops.Divide, *, left: Sql, right: Sql) -> Sql:
-        """A quotient of floats: SQLite's division of whole numbers drops the remainder. A division by 0 is null."""
+        """A quotient of floats: SQLite's division of whole numbers drops the remainder.
+        A division by 0 is null.
+        """
         return self.filled("a / b", a=self.real(op.left, left), b=self.real(op.right, right))
 
     def visit_Abs(self, op: ops.Abs, *, arg: Sql) -> Sql:
-        """The size of a number. SQLite's ABS fails at -2^63, so a whole number is compared with its opposite."""
-        return self.filled("ABS(a)" if op.dtype.is_floating() else "MAX(a, -a)", a=self.typed(op, op.arg, arg))
+        """The size of a number.
+        SQLite's ABS fails at -2^63, so a whole number is compared with its opposite.
+        """
+        return self.filled(
+            "ABS(a)" if op.dtype.is_floating() else "MAX(a, -a)", a=self.typed(op, op.arg, arg)
+        )
 
     def visit_Floor(self, op: ops.Floor, *, arg: Sql) -> Sql:
-        return self.filled("CAST(dpframe_floor(a) AS REAL)" if op.dtype.is_floating() else "dpframe_floor(a)", a=arg)
+        return self.filled(
+            "CAST(dpframe_floor(a) AS REAL)" if op.dtype.is_floating() else "dpframe_floor(a)",
+            a=arg,
+        )
 
     def logarithm(self, op: ops.Log, arg: Sql, base: float) -> Sql:
         return self.filled("dpframe_logarithm(a, b)", a=arg, b=self.number(base))
 
     def visit_Clip(self, op: ops.Clip, *, arg: Sql, lower: Sql | None, upper: Sql | None) -> Sql:
-        """A clip, null for null: SQLite's MAX and MIN of several values are null if one of them is."""
+        """A clip, null for null: SQLite's MAX and MIN of several
+        values are null if one of them is.
+        """
         for function, end, limit in (("MAX", op.lower, lower), ("MIN", op.upper, upper)):
             if limit is not None:
                 arg = self.filled(f"{function}(a, b)", a=arg, b=self.typed(op, end, limit))
@@ -138,7 +191,9 @@ class SqliteTotalCompiler(TotalCompiler, SQLiteCompiler):
     # Totals
 
     def summed(self, op: ops.Sum, arg: Sql) -> Sql:
-        """A sum of whole numbers in two halves of 32 bits, neither of which leaves 64 bits below 2^31 rows."""
+        """A sum of whole numbers in two halves of 32 bits, neither of which
+        leaves 64 bits below 2^31 rows.
+        """
         return raw(_HALVES.format(self.sql_of(arg), over=_OVER))
 
     def visit_WindowFunction(
@@ -169,5 +224,9 @@ class SqliteTotalCompiler(TotalCompiler, SQLiteCompiler):
         return raw(f"dpframe_joined({', '.join(map(self.sql_of, arg))})")
 
     def matches(self, op: ops.RegexSearch, arg: Sql, pattern: str) -> Sql:
-        r"""A regular expression of Python, which writes the end of a text as \Z where Ibis writes \z."""
-        return self.filled("dpframe_matches(a, b)", a=arg, b=self.text(pattern.replace(r"\z", r"\Z")))
+        r"""A regular expression of Python, which writes the end of a
+        text as \Z where Ibis writes \z.
+        """
+        return self.filled(
+            "dpframe_matches(a, b)", a=arg, b=self.text(pattern.replace(r"\z", r"\Z"))
+        )

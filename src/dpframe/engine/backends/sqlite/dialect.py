@@ -1,4 +1,6 @@
-"""Differences of SQLite from other databases of Ibis: its connection, its settings and its operations."""
+"""Differences of SQLite from other databases of Ibis:
+its connection, its settings and its operations.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,24 @@ import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.engine.automaton import automaton
-from dpframe.engine.backends.base import Cased, Cell, CellFunction, Parsed, Part, Piece, Replaced, Stripped
+from dpframe.engine.backends.base import (
+    Cased,
+    Cell,
+    CellFunction,
+    Parsed,
+    Part,
+    Piece,
+    Replaced,
+    Stripped,
+)
 from dpframe.engine.backends.ibis_checks import database_of
-from dpframe.engine.backends.ibis_compiler import CompiledDialect, called, table_of, whole_literal, written
+from dpframe.engine.backends.ibis_compiler import (
+    CompiledDialect,
+    called,
+    table_of,
+    whole_literal,
+    written,
+)
 from dpframe.engine.backends.ibis_dialect import microseconds_of
 from dpframe.engine.backends.sqlite.compiler import SqliteTotalCompiler
 from dpframe.engine.backends.sqlite.functions import FUNCTIONS
@@ -25,45 +42,70 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Kind, Search, Task, integer_range, kind, zone_of
 
 # SQLite's own functions that dpframe calls.
-NATIVE = ("abs", "coalesce", "count", "instr", "length", "max", "min", "nullif", "rank", "row_number", "substr", "sum")
+NATIVE = (
+    "abs",
+    "coalesce",
+    "count",
+    "instr",
+    "length",
+    "max",
+    "min",
+    "nullif",
+    "rank",
+    "row_number",
+    "substr",
+    "sum",
+)
 _NATIVE = (*NATIVE, "typeof", "iif", "ifnull")
-_LEAST_LENGTH = 2**27  # bytes of a text or of a row that a connection must take; eight texts of the largest length
+# bytes of a text or of a row that a connection must take; eight texts of the largest length
+_LEAST_LENGTH = 2**27
 
 
 def check(connection: sqlite3.Connection) -> None:
-    """Refuse a connection on which a cell could make a query fail, or change what an operation means.
+    """Refuse a connection on which a cell could make a query fail, or
+    change what an operation means.
 
     Errors: UnsupportedOperation
     """
     encoding = _values(connection, "PRAGMA encoding")[0]
     if encoding != "UTF-8":
         raise UnsupportedOperation(
-            f"dp.protect: this SQLite database holds texts in {encoding}. dpframe compares the bytes of UTF-8: copy "
-            "the tables to a new database, where PRAGMA encoding = 'UTF-8' stands first."
+            f"dp.protect: this SQLite database holds texts in {encoding}. dpframe compares the "
+            "bytes of UTF-8: copy the tables to a new database, where PRAGMA encoding = 'UTF-8' "
+            "stands first."
         )
     names = ", ".join(f"'{name}'" for name in _NATIVE)
-    query = "SELECT DISTINCT lower(name) FROM pragma_function_list WHERE {} AND lower(name) IN ({}) ORDER BY 1"
+    query = (
+        "SELECT DISTINCT lower(name) FROM pragma_function_list WHERE {} AND lower(name) IN ({}) "
+        "ORDER BY 1"
+    )
     if len(_values(connection, query.format("builtin", names))) < len(NATIVE):
         raise UnsupportedOperation(
-            "dp.protect: this SQLite does not list its functions, so another function could replace one that dpframe "
-            "uses. Give SQLite 3.30 or later, built with PRAGMA function_list."
+            "dp.protect: this SQLite does not list its functions, so another function could "
+            "replace one that dpframe uses. Give SQLite 3.30 or later, built with PRAGMA "
+            "function_list."
         )
     replaced = _values(connection, query.format("NOT builtin", names))
     if replaced:
         raise UnsupportedOperation(
-            f"dp.protect: on this connection another function replaces SQLite's {replaced[0]}(). Give dpframe a "
-            "connection without it, as with ibis.sqlite.connect(path)."
+            f"dp.protect: on this connection another function replaces SQLite's {replaced[0]}(). "
+            "Give dpframe a connection without it, as with ibis.sqlite.connect(path)."
         )
-    if sys.version_info >= (3, 11) and connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) < _LEAST_LENGTH:
+    if (
+        sys.version_info >= (3, 11)
+        and connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) < _LEAST_LENGTH
+    ):
         raise UnsupportedOperation(
-            "dp.protect: this connection refuses long texts, so one cell could make a query fail. Raise its limit: "
-            "connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 10**9)."
+            "dp.protect: this connection refuses long texts, so one cell could make a query fail. "
+            "Raise its limit: connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 10**9)."
         )
 
 
 def prepare(connection: sqlite3.Connection) -> None:
     """Register the functions of dpframe that a connection does not have yet."""
-    have = set(_values(connection, "SELECT name FROM pragma_function_list WHERE name LIKE 'dpframe%'"))
+    have = set(
+        _values(connection, "SELECT name FROM pragma_function_list WHERE name LIKE 'dpframe%'")
+    )
     for name, (arguments, function) in FUNCTIONS.items():
         if name not in have:
             connection.create_function(name, arguments, function, deterministic=True)
@@ -81,17 +123,22 @@ def fetch_rows(connection: sqlite3.Connection, query: str) -> list[tuple[Cell, .
 
 
 def _values(connection: sqlite3.Connection, query: str) -> list[str]:
-    return [value.decode() if isinstance(value, bytes) else str(value) for (value,) in fetch_rows(connection, query)]
+    return [
+        value.decode() if isinstance(value, bytes) else str(value)
+        for (value,) in fetch_rows(connection, query)
+    ]
 
 
 _DAY = 86_400_000_000
-_TOO_LONG = ("stack overflow", "too large", "too many", "at most")  # what SQLite says of a query with too many parts
+# what SQLite says of a query with too many parts
+_TOO_LONG = ("stack overflow", "too large", "too many", "at most")
 
 _OF_TEXT = "CASE WHEN TYPEOF(a) = 'text' THEN {} END"
 _WHOLE = "CASE WHEN TYPEOF(a) = 'integer' THEN CASE WHEN a BETWEEN {} AND {} THEN a END END"
 _TRUTH = "CASE WHEN TYPEOF(a) = 'integer' THEN CASE WHEN a IN (0, 1) THEN a END END"
-# A float. A whole number that is no float is null, since rounding it could make two identifiers one. SQLite stores the
-# float 2^60 in some columns as a whole number. Near 2^63 its cast back from a float would be cut to 2^63 - 1.
+# A float. A whole number that is no float is null, since rounding it could make two identifiers
+# one. SQLite stores the float 2^60 in some columns as a whole number. Near 2^63 its cast back from
+# a float would be cut to 2^63 - 1.
 _FLOAT = """CASE TYPEOF(a) WHEN 'real' THEN a WHEN 'integer' THEN
 CASE WHEN a < 9223372036854774785 THEN
 CASE WHEN CAST(CAST(a AS REAL) AS INTEGER) = a THEN CAST(a AS REAL) END END END"""
@@ -101,7 +148,9 @@ class _SqliteDialect(CompiledDialect):
     integers = "SQLite's integers"
 
     def types(self, table: ibis.Table) -> dict[str, DType]:
-        """SQLite has no decimals and no unsigned numbers: their cells are floats and whole numbers of 64 bits."""
+        """SQLite has no decimals and no unsigned numbers:
+        their cells are floats and whole numbers of 64 bits.
+        """
         held = super().types(table)
         for name, dtype in table.schema().items():
             if dtype.is_decimal():
@@ -114,13 +163,20 @@ class _SqliteDialect(CompiledDialect):
                 held[name] = nw.Datetime("us")
         return held
 
-    def types_of(self, backend: Any, source: ops.DatabaseTable | ops.SQLQueryResult) -> dict[str, str]:
-        """The declared types. Without one, Ibis would read the first row; and a query's columns have none."""
+    def types_of(
+        self, backend: Any, source: ops.DatabaseTable | ops.SQLQueryResult
+    ) -> dict[str, str]:
+        """The declared types.
+        Without one, Ibis would read the first row; and a query's columns have none.
+        """
         if isinstance(source, ops.SQLQueryResult):
             return {}
         place = (source.name, source.namespace.database)
         info = f"pragma_table_xinfo({', '.join(text_literal(name) for name in place if name)})"
-        found = fetch_rows(backend.con, f"SELECT name, CASE type WHEN '' THEN 'of no type' ELSE type END FROM {info}")
+        found = fetch_rows(
+            backend.con,
+            f"SELECT name, CASE type WHEN '' THEN 'of no type' ELSE type END FROM {info}",
+        )
         if not found:
             raise LookupError(source.name)
         return {str(name): str(dtype) for name, dtype in found}
@@ -141,7 +197,8 @@ class _SqliteDialect(CompiledDialect):
             if kind(dtype) == Kind.OTHER
         }
         zoned = {
-            name: f"a text has no zone there: store the time in UTC, {cast.format(name, 'timestamp')}"
+            name: "a text has no zone there: store the time in UTC, "
+            f"{cast.format(name, 'timestamp')}"
             for name, dtype in types.items()
             if zone_of(dtype) is not None
         }
@@ -155,7 +212,9 @@ class _SqliteDialect(CompiledDialect):
             case Kind.DATE:
                 return written(value, _OF_TEXT.format("dpframe_days(CAST(a AS BLOB))"), "int64")
             case Kind.DATETIME:
-                return written(value, _OF_TEXT.format("dpframe_micros(CAST(a AS BLOB), 1)"), "int64")
+                return written(
+                    value, _OF_TEXT.format("dpframe_micros(CAST(a AS BLOB), 1)"), "int64"
+                )
             case Kind.BOOLEAN:
                 return written(value, _TRUTH, "boolean")
             case Kind.INTEGER:
@@ -173,13 +232,19 @@ class _SqliteDialect(CompiledDialect):
         return called("stable_hash", [rows[column] for column in columns], "string", salt)
 
     def one_of(self, value: ibis.Value, values: pl.Series) -> ibis.Value:
-        """A list of constants in SQL, of which SQLite makes an index. A join to it would read it for each row."""
+        """A list of constants in SQL, of which SQLite makes an index.
+        A join to it would read it for each row.
+        """
         if values.dtype == pl.UInt64 and (values >= 2**63).any():
             return None
-        return written(value, f"a IN (VALUES {', '.join(f'({_constant(key)})' for key in values)})", "boolean")
+        return written(
+            value, f"a IN (VALUES {', '.join(f'({_constant(key)})' for key in values)})", "boolean"
+        )
 
     def brought(self, beside: ibis.Table, table: pl.DataFrame) -> ibis.Table:
-        """A public table as SQL. A query carries its rows, so nothing is stored in the user's database."""
+        """A public table as SQL.
+        A query carries its rows, so nothing is stored in the user's database.
+        """
         self.check_large(table)
         rows = ", ".join(f"({', '.join(map(_constant, row))})" for row in table.iter_rows())
         columns = ", ".join(f'column{i + 1} AS "{name}"' for i, name in enumerate(table.columns))
@@ -204,14 +269,17 @@ class _SqliteDialect(CompiledDialect):
                 value = microseconds_of(value, dtype)
                 call = "part", 1 if kind(dtype) == Kind.DATE else _DAY, part
             case Search(Task.CONTAINS, pattern):
-                automaton(pattern)  # a pattern that needs too many states is refused here, before the charge
+                # a pattern that needs too many states is refused here, before the charge
+                automaton(pattern)
                 call = "found", pattern
             case Search(task, pattern, group, new):
                 call = "searched", task, pattern, group, new
         return _call(value, function.result, *call)
 
     def planned(self, rows: ibis.Table) -> pl.DataFrame:
-        """The table of a query with LIMIT 0, which reads no row. The functions are those that the check was about."""
+        """The table of a query with LIMIT 0, which reads no row.
+        The functions are those that the check was about.
+        """
         backend = database_of(rows)
         if backend is not None:
             check(backend.con)
@@ -221,13 +289,16 @@ class _SqliteDialect(CompiledDialect):
             if not any(words in str(error) for words in _TOO_LONG):
                 raise
         raise UnsupportedOperation(
-            "SQLite's parser has no room for this question. Compute its longest expressions in the database, before "
-            "dp.protect(...), as in table.mutate(x=table.x * 2), or ask for fewer statistics at once."
+            "SQLite's parser has no room for this question. Compute its longest expressions in "
+            "the database, before dp.protect(...), as in table.mutate(x=table.x * 2), or ask for "
+            "fewer statistics at once."
         )
 
     def read(self, rows: ibis.Table) -> pl.DataFrame:
         """The rows of a query, in the types that Ibis states."""
-        return table_of(rows, fetch_rows(database_of(rows).con, SqliteTotalCompiler().written(rows)))
+        return table_of(
+            rows, fetch_rows(database_of(rows).con, SqliteTotalCompiler().written(rows))
+        )
 
 
 def _call(value: ibis.Value, result: str, name: object, *options: object) -> ibis.Value:
@@ -262,7 +333,9 @@ def _constant(value: Any) -> str:
 def _ibis_type(dtype: pl.DataType) -> str:
     if dtype == pl.String:
         return "string"
-    return "boolean" if dtype == pl.Boolean else "float64" if dtype.is_float() else str(dtype).lower()
+    return (
+        "boolean" if dtype == pl.Boolean else "float64" if dtype.is_float() else str(dtype).lower()
+    )
 
 
 DIALECT = _SqliteDialect()

@@ -1,7 +1,8 @@
-"""The functions that SQLite calls in Python. Each is total: null where there is no result, for null and any cell.
+"""The functions that SQLite calls in Python.
+Each is total: null where there is no result, for null and any cell.
 
-An exception in one of them would make the query fail, so none can raise one. Texts arrive and leave as bytes: Python
-would raise an error at a text that is not UTF-8.
+An exception in one of them would make the query fail, so none can raise one. Texts arrive and leave
+as bytes: Python would raise an error at a text that is not UTF-8.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ def _cased(text: bytes, capital: int) -> bytes:
 def _replaced(text: bytes, old: bytes, new: bytes, many: int) -> bytes | None:
     """A text with other characters in place of the first `many`, or of all where this is -1.
 
-    Bytes of UTF-8 are replaced: one character never begins within another. A result may be too long, as in `_text`.
+    Bytes of UTF-8 are replaced: one character never begins within another. A result may be too
+    long, as in `_text`.
     """
     result = text.replace(old, new, many)
     return None if len(result) > _LONGEST else result
@@ -82,7 +84,9 @@ def _joined(*texts: bytes | None) -> bytes | None:
 
 
 def _piece(text: bytes, by: bytes, index: int) -> bytes | None:
-    """A piece between separators, counted from 0, or from the end with -1; null where there is none."""
+    """A piece between separators, counted from 0, or from the end
+    with -1; null where there is none.
+    """
     pieces = text.split(by)
     return pieces[index] if -len(pieces) <= index < len(pieces) else None
 
@@ -107,8 +111,12 @@ def _search(task: bytes, pattern: bytes, group: int, value: bytes) -> pl.Expr:
     return applied(pl.col("a"), search)
 
 
-def _searched(text: bytes, task: bytes, pattern: bytes, group: int, value: bytes) -> int | bytes | None:
-    """The number, the first or the replacement of the matches of a pattern, by Polars: its time grows as the text."""
+def _searched(
+    text: bytes, task: bytes, pattern: bytes, group: int, value: bytes
+) -> int | bytes | None:
+    """The number, the first or the replacement of the matches of a pattern, by
+    Polars: its time grows as the text.
+    """
     found = pl.DataFrame({"a": [text.decode()]}).select(_search(task, pattern, group, value)).item()
     return found.encode() if isinstance(found, str) else found
 
@@ -169,7 +177,9 @@ def _real(text: bytes) -> float | None:
 
 
 def _moment(text: bytes) -> tuple[int, int, bytes] | None:
-    """The day since 1970, the second of the day, and the digits after the point; null for a text of another form."""
+    """The day since 1970, the second of the day, and the digits after the point;
+    null for a text of another form.
+    """
     parts = _WHEN.fullmatch(text)
     if parts is None:
         return None
@@ -190,7 +200,9 @@ def _days(text: bytes) -> int | None:
 
 
 def _micros(text: bytes, exactly: int) -> int | None:
-    """The microseconds of a time. With `exactly`, a time with a finer fraction is null, so no two times become one."""
+    """The microseconds of a time.
+    With `exactly`, a time with a finer fraction is null, so no two times become one.
+    """
     moment = _moment(text)
     if moment is None or (exactly and moment[2][6:].strip(b"0")):
         return None

@@ -24,8 +24,9 @@ def text_literal(text: str) -> str:
 def float_literal(value: float) -> str:
     """SQL of a float, exactly.
 
-    Some versions of SQLite read a decimal that is not the nearest float. So this version is asked to read it, without a
-    table. Where it reads another float, the constant is a whole number times powers of two, whose products are exact.
+    Some versions of SQLite read a decimal that is not the nearest float. So this version is asked
+    to read it, without a table. Where it reads another float, the constant is a whole number times
+    powers of two, whose products are exact.
     """
     if math.isnan(value):
         return "NULL"
@@ -54,8 +55,9 @@ def _read(text: str) -> float:
 def flat(query: sge.Query) -> sge.Query:
     """A query whose subqueries stand beside each other, each under a name in WITH.
 
-    SQLite's parser has room for about a hundred unfinished brackets, and a question has more steps than that. The names
-    are dpframe's: a table of the user called "t1" would otherwise be replaced by a subquery of that name.
+    SQLite's parser has room for about a hundred unfinished brackets, and a question has more steps
+    than that. The names are dpframe's: a table of the user called "t1" would otherwise be replaced
+    by a subquery of that name.
     """
     names: dict[str, str] = {}
     parts: list[tuple[str, sge.Query]] = []
@@ -70,8 +72,12 @@ def flat(query: sge.Query) -> sge.Query:
     return main
 
 
-def _flattened(query: sge.Query, names: dict[str, str], parts: list[tuple[str, sge.Query]]) -> sge.Query:
-    """A query that reads tables alone. Its subqueries are added to `parts`, those that others read first."""
+def _flattened(
+    query: sge.Query, names: dict[str, str], parts: list[tuple[str, sge.Query]]
+) -> sge.Query:
+    """A query that reads tables alone.
+    Its subqueries are added to `parts`, those that others read first.
+    """
     for table in _sources(query):
         match table:
             case sge.Table():
@@ -93,17 +99,24 @@ def _flattened(query: sge.Query, names: dict[str, str], parts: list[tuple[str, s
 
 
 def _large(table: Source) -> sge.Subquery:
-    """A table of a join, beside no row of itself, so that SQLite's planner takes it for large and makes an index.
+    """A table of a join, beside no row of itself, so that SQLite's planner takes
+    it for large and makes an index.
 
-    The planner believes that a group-by gives 100 rows at most, and subqueries of subqueries even fewer. Without an
-    index, a join of n units with as many rows compares n² pairs: 20,000 rows took 2 s, and 40,000 took 9 s.
+    The planner believes that a group-by gives 100 rows at most, and subqueries of subqueries even
+    fewer. Without an index, a join of n units with as many rows compares n² pairs: 20,000 rows took
+    2 s, and 40,000 took 9 s.
     """
     rows = sg.select("*").from_(
-        sge.Table(this=table.this.copy(), db=table.args.get("db"), catalog=table.args.get("catalog"))
+        sge.Table(
+            this=table.this.copy(), db=table.args.get("db"), catalog=table.args.get("catalog")
+        )
     )
     none = rows.where(sge.false(), copy=True)
-    both = sge.Union(this=rows, expression=none, distinct=False).limit(-1)  # with a limit it stays a subquery
-    return sge.Subquery(this=both, alias=sge.TableAlias(this=sg.to_identifier(table.alias_or_name, quoted=True)))
+    # with a limit it stays a subquery
+    both = sge.Union(this=rows, expression=none, distinct=False).limit(-1)
+    return sge.Subquery(
+        this=both, alias=sge.TableAlias(this=sg.to_identifier(table.alias_or_name, quoted=True))
+    )
 
 
 def _sources(query: sge.Query) -> Sequence[Source]:

@@ -1,4 +1,6 @@
-"""Many marginals in one release: noisy interactions, and tables that agree wherever they share columns."""
+"""Many marginals in one release: noisy interactions, and tables that
+agree wherever they share columns.
+"""
 
 from dpframe.release.kinds.marginals.draw import (
     drawn_interactions,
@@ -8,4 +10,10 @@ from dpframe.release.kinds.marginals.draw import (
 )
 from dpframe.release.kinds.marginals.release import MarginalsRelease
 
-__all__ = ["MarginalsRelease", "drawn_interactions", "exact_interactions", "interaction_variances", "table_noise"]
+__all__ = [
+    "MarginalsRelease",
+    "drawn_interactions",
+    "exact_interactions",
+    "interaction_variances",
+    "table_noise",
+]

@@ -1,4 +1,6 @@
-"""Matrices of moments, and what follows from them: covariances, correlations and linear regressions."""
+"""Matrices of moments, and what follows from them:
+covariances, correlations and linear regressions.
+"""
 
 from dpframe.release.kinds.regression.matrices import MatrixRelease, moments_of
 from dpframe.release.kinds.regression.ols import INTERCEPT, Regression

@@ -18,7 +18,13 @@ from dpframe.plan import REGRESSION, Covers, Derivation, render_html
 from dpframe.release.answer import influences_of
 from dpframe.release.estimators import NoisyColumn, sampling_variance
 from dpframe.release.kinds.regression.matrices import OfMoments
-from dpframe.release.shown import Grouped, decimals_by_column, grouped_chart, largest_error, read_look
+from dpframe.release.shown import (
+    Grouped,
+    decimals_by_column,
+    grouped_chart,
+    largest_error,
+    read_look,
+)
 
 _DRAWS = 4000
 _ONE_DEVIATION = (0.15865, 0.84135)  # ranks one deviation around the middle of a normal law
@@ -29,8 +35,9 @@ INTERCEPT = "Intercept"
 class Regression(OfMoments):
     """Coefficients of a linear regression, with intervals for noise and sampling together.
 
-    `release` has the noisy moments, and the squared influences of people on each coefficient. The last column of the
-    moments is the outcome. `kinds` maps a column of true and false to its category: column and key.
+    `release` has the noisy moments, and the squared influences of people on each coefficient. The
+    last column of the moments is the outcome. `kinds` maps a column of true and false to its
+    category: column and key.
     """
 
     _habits = REGRESSION
@@ -47,7 +54,8 @@ class Regression(OfMoments):
 
     @property
     def is_told(self) -> bool:
-        """Whether the noise leaves something to be said: the columns vary more than the noise of their moments.
+        """Whether the noise leaves something to be said:
+        the columns vary more than the noise of their moments.
 
         Else every 95% interval is without end. More rows, a larger ε or closer bounds help.
         """
@@ -69,8 +77,8 @@ class Regression(OfMoments):
     def predict(self, rows: Any) -> Floats:
         """The outcome that the coefficients give for rows of a public table: one number for each.
 
-        Input:  a dict of lists, or a pandas or Polars table, with the columns of the regression. Values are clipped to
-                the bounds, as the rows of the protected table were
+        Input:  a dict of lists, or a pandas or Polars table, with the columns of the regression.
+                Values are clipped to the bounds, as the rows of the protected table were
         Errors: InvalidArgument where a column is missing
         """
         result: Floats | None = None
@@ -95,22 +103,32 @@ class Regression(OfMoments):
         return self.derivation
 
     def plot(self, title: str | None = None) -> Any:
-        """Bars of the coefficients with their 95% intervals for the population (Altair), but for the intercept.
+        """Bars of the coefficients with their 95% intervals for the population
+        (Altair), but for the intercept.
 
-        A coefficient is pale if it is no larger than its margin of error, and if its interval has no end.
+        A coefficient is pale if it is no larger than its margin of error, and if its interval has
+        no end.
 
         Input:  title: replaces the title, "" for none
         Output: an Altair chart in the look of `Release.plot`
-        Errors: UnsupportedOperation without the extra `charts`; InvalidArgument where `title` is no text
+        Errors: UnsupportedOperation without the extra `charts`; InvalidArgument where `title` is no
+                text
         """
         look, outcome = read_look(title, None, None, None), self._moments.names[-1]
         table = self._table(0.05).filter(pl.col("term") != INTERCEPT)
         ends = table.select("term", value="coefficient", lower="low", upper="high")
-        error, size = largest_error(), pl.col("value").abs()  # with an error of its size, a coefficient is pale
+        # with an error of its size, a coefficient is pale
+        error, size = largest_error(), pl.col("value").abs()
         errors = ends.with_columns(error=pl.when(error.is_finite()).then(error).otherwise(size))
-        grouped = Grouped(("term",), errors, pl.Float64(), "coefficient", sure=False, covers=Covers.POPULATION)
-        lines = () if self.is_told else ("The noise hides these coefficients: no interval has an end.",)
-        return grouped_chart(grouped, self._heading(f"Coefficients for {outcome}", (*lines, *self._scope)), look)
+        grouped = Grouped(
+            ("term",), errors, pl.Float64(), "coefficient", sure=False, covers=Covers.POPULATION
+        )
+        lines = (
+            () if self.is_told else ("The noise hides these coefficients: no interval has an end.",)
+        )
+        return grouped_chart(
+            grouped, self._heading(f"Coefficients for {outcome}", (*lines, *self._scope)), look
+        )
 
     def _repr_html_(self) -> str:
         table = self._table(0.05)
@@ -127,7 +145,8 @@ class Regression(OfMoments):
         intervals = (
             "low and high are a 95% interval for the population: noise and sampling together."
             if self.is_told
-            else "The noise hides these coefficients: no interval has an end. Type closer bounds or a larger ε."
+            else "The noise hides these coefficients: no interval has an end. Type closer bounds "
+            "or a larger ε."
         )
         return f"Released at {self.cost}. {intervals}{self._narrowed}"
 
@@ -138,25 +157,31 @@ class Regression(OfMoments):
         return [INTERCEPT, *self._moments.names[:-1]]
 
     def _in_units(self, numbers: Floats) -> Floats:
-        """Coefficients of scaled columns as those of the columns, with the intercept of columns measured from 0."""
+        """Coefficients of scaled columns as those of the columns, with the
+        intercept of columns measured from 0.
+        """
         result = numbers @ self._moments.to_units.T
         result[..., 0] += self._moments.middles[-1]
         return np.asarray(result)
 
     def _draws(self, alpha: float = 0.05) -> Floats:
-        """Coefficients of a population that fits the release: noise and sampling are drawn, each by its own law.
+        """Coefficients of a population that fits the release:
+        noise and sampling are drawn, each by its own law.
 
-        The true moments are the released ones less noise, whose law is public. The coefficients of the population
-        differ from those of the table by errors that are about normal. Their variances are those of `sampling_variance`
-        from the measured influences of people; where drawn inputs vary less than the released ones, errors are larger
-        by as much. A draw in which inputs do not vary says nothing: half of these draws count as -∞ and half as ∞.
+        The true moments are the released ones less noise, whose law is public. The coefficients of
+        the population differ from those of the table by errors that are about normal. Their
+        variances are those of `sampling_variance` from the measured influences of people; where
+        drawn inputs vary less than the released ones, errors are larger by as much. A draw in which
+        inputs do not vary says nothing: half of these draws count as -∞ and half as ∞.
 
-        Bound:  they only widen the intervals, and where they are a part alpha of all draws, intervals have no end. No
-                finite interval would be right there. Let an input be a + t·z, and the outcome b·z and an error. Its
-                slope is b/t. For small t the input hardly varies, so the moments are those of a constant input, but
-                for less than the noise; and t may be as small as one likes, whatever the bounds of the columns are
-        Source: Gleser, Hwang 1987, Annals of Statistics 15, pages 1351 to 1362: an interval that holds a ratio with a
-                probability of 1 - alpha wherever its divisor may be near 0 has no end with some probability
+        Bound:  they only widen the intervals, and where they are a part alpha of all draws,
+                intervals have no end. No finite interval would be right there. Let an input be a +
+                t·z, and the outcome b·z and an error. Its slope is b/t. For small t the input
+                hardly varies, so the moments are those of a constant input, but for less than the
+                noise; and t may be as small as one likes, whatever the bounds of the columns are
+        Source: Gleser, Hwang 1987, Annals of Statistics 15, pages 1351 to 1362: an interval that
+                holds a ratio with a probability of 1 - alpha wherever its divisor may be near 0 has
+                no end with some probability
         """
         rng, numbers, moments = np.random.default_rng(0), self.release._numbers, self._moments
         draws = moments.drawn(rng, _DRAWS)
@@ -173,10 +198,17 @@ class Regression(OfMoments):
             np.einsum("ij,...jk,ik->...i", moments.to_units, one, moments.to_units)
             for one in (inverses, moments.inverse())
         ]
-        errors = rng.normal(size=solved.shape) * np.sqrt(variances) * np.maximum(lengths[0] / lengths[1], 1.0)
+        errors = (
+            rng.normal(size=solved.shape)
+            * np.sqrt(variances)
+            * np.maximum(lengths[0] / lengths[1], 1.0)
+        )
         signs = np.where(np.arange(np.count_nonzero(~told)) % 2, 1.0, -1.0)[:, None]
         return np.concatenate(
-            [self._in_units(solved) + errors, np.full((len(signs), solved.shape[-1]), math.inf) * signs]
+            [
+                self._in_units(solved) + errors,
+                np.full((len(signs), solved.shape[-1]), math.inf) * signs,
+            ]
         )
 
     def _table(self, alpha: float) -> pl.DataFrame:
@@ -187,4 +219,12 @@ class Regression(OfMoments):
         with np.errstate(invalid="ignore"):
             error = np.where(np.isfinite(low) & np.isfinite(high), (last - first) / 2, math.inf)
         low, high = np.minimum(low, values), np.maximum(high, values)
-        return pl.DataFrame({"term": self._names, "coefficient": values, "std_error": error, "low": low, "high": high})
+        return pl.DataFrame(
+            {
+                "term": self._names,
+                "coefficient": values,
+                "std_error": error,
+                "low": low,
+                "high": high,
+            }
+        )

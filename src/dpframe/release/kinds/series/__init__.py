@@ -1,4 +1,6 @@
-"""Series: totals of consecutive periods, with running totals and windows by least squares over published blocks."""
+"""Series: totals of consecutive periods, with running totals and windows by least
+squares over published blocks.
+"""
 
 from dpframe.release.kinds.series.series import Series, open_series
 

@@ -1,4 +1,6 @@
-"""The answer that is published when a period is added: the noisy totals of its blocks, and their stored form."""
+"""The answer that is published when a period is added:
+the noisy totals of its blocks, and their stored form.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ _NODE = "block"
 
 @dataclass(frozen=True)
 class Measured:
-    """Noisy totals: `values[block][total]` is an array of integers, one for each group; `keys` are the groups."""
+    """Noisy totals: `values[block][total]` is an array of integers, one for
+    each group; `keys` are the groups.
+    """
 
     keys: pl.DataFrame
     values: tuple[tuple[np.ndarray, ...], ...]
@@ -32,7 +36,8 @@ class Measured:
 class Reading:
     """Periods that are read in one pass, in order, and the question that reads them.
 
-    The question of several periods has their label as its first key, and the groups of the first period come first.
+    The question of several periods has their label as its first key, and the groups of the first
+    period come first.
     """
 
     question: Question
@@ -45,17 +50,24 @@ class Reading:
         keys = totals.keys
         if len(self.periods) > 1:
             keys = keys.head(groups).select(keys.columns[1:]) if keys.width > 1 else pl.DataFrame()
-        places = ((period, slice(i * groups, (i + 1) * groups)) for i, period in enumerate(self.periods))
-        return keys, ((period, [values[place] for values in totals.values]) for period, place in places)
+        places = (
+            (period, slice(i * groups, (i + 1) * groups)) for i, period in enumerate(self.periods)
+        )
+        return keys, (
+            (period, [values[place] for values in totals.values]) for period, place in places
+        )
 
 
 def measured(readings: Sequence[Reading], blocks: Sequence[Block], noise: SeriesNoise) -> Measured:
-    """Read the rows of the periods of some blocks, add up their totals, and draw the noise of each block.
+    """Read the rows of the periods of some blocks, add up their totals,
+    and draw the noise of each block.
 
-    Input:  readings: of the periods of the blocks, each period in one of them; blocks; the noise of the series
-    Bound:  the totals of a block are sums of integers over its periods, with integer weights. One unit moves them by
-            at most `UnitChange.over`, or `UnitChange.weighted`. Each block gets independent integer noise with the
-            scale of its level. The raw totals do not leave this function
+    Input:  readings: of the periods of the blocks, each period in one of them; blocks; the noise of
+            the series
+    Bound:  the totals of a block are sums of integers over its periods, with integer weights. One
+            unit moves them by at most `UnitChange.over`, or `UnitChange.weighted`. Each block gets
+            independent integer noise with the scale of its level. The raw totals do not leave this
+            function
     """
     raw: dict[int, list[np.ndarray]] = {}
     keys = pl.DataFrame()
@@ -71,17 +83,23 @@ def measured(readings: Sequence[Reading], blocks: Sequence[Block], noise: Series
     for place, block in enumerate(blocks):
         mechanisms = noise.mechanisms[block.part][block.level]
         pairs = zip(map(_narrow, raw[place]), mechanisms, strict=True)
-        published.append(tuple(plus(values, mechanism.draw(len(values))) for values, mechanism in pairs))
+        published.append(
+            tuple(plus(values, mechanism.draw(len(values))) for values, mechanism in pairs)
+        )
     return Measured(keys, tuple(published))
 
 
 def _narrow(values: np.ndarray) -> np.ndarray:
     """Integers as int64 if they fit with room for noise; otherwise unchanged."""
-    return values.astype(np.int64) if all(abs(value) < 2**61 for value in values.tolist()) else values
+    return (
+        values.astype(np.int64) if all(abs(value) < 2**61 for value in values.tolist()) else values
+    )
 
 
 def packed_blocks(answer: Measured) -> bytes:
-    """Noisy totals as bytes: an Arrow stream with two streams, the keys, and the integers as texts of any length."""
+    """Noisy totals as bytes: an Arrow stream with two streams, the keys, and the
+    integers as texts of any length.
+    """
     groups = len(answer.values[0][0])
     columns = {
         _NODE: [block for block in range(len(answer.values)) for _ in range(groups)],
@@ -92,7 +110,9 @@ def packed_blocks(answer: Measured) -> bytes:
     }
     both = {"keys": answer.keys, "blocks": pl.DataFrame(columns)}
     streams = {name: [table.write_ipc_stream(None).getvalue()] for name, table in both.items()}
-    return pl.DataFrame(streams, dict.fromkeys(streams, pl.Binary)).write_ipc_stream(None).getvalue()
+    return (
+        pl.DataFrame(streams, dict.fromkeys(streams, pl.Binary)).write_ipc_stream(None).getvalue()
+    )
 
 
 def unpacked_blocks(data: bytes) -> Measured:
@@ -102,7 +122,9 @@ def unpacked_blocks(data: bytes) -> Measured:
     number = table.get_column(_NODE).max()
     assert isinstance(number, int)
     values = [
-        np.array([int(text) for text in table.get_column(name).to_list()], dtype=object).reshape(number + 1, -1)
+        np.array([int(text) for text in table.get_column(name).to_list()], dtype=object).reshape(
+            number + 1, -1
+        )
         for name in table.columns[1:]
     ]
     by_block = tuple(tuple(total[block] for total in values) for block in range(number + 1))

@@ -15,17 +15,20 @@ def _moment(value: Any, name: str) -> dt.datetime:
     time = time_of(value)
     if time is None or time.tzinfo is not None:
         raise InvalidArgument(
-            f"{name}: give the day or time at which a period begins, without a zone: {name}='2026-11-21'."
+            f"{name}: give the day or time at which a period begins, without a zone: "
+            f"{name}='2026-11-21'."
         )
-    return dt.datetime(*time.timetuple()[:6], time.microsecond)  # of a Timestamp of pandas without nanoseconds
+    # of a Timestamp of pandas without nanoseconds
+    return dt.datetime(*time.timetuple()[:6], time.microsecond)
 
 
 @dataclass(frozen=True)
 class Calendar:
     """Consecutive periods of one length, numbered from 0. Months are those of a calendar.
 
-    A row is in one period, whose number is all that a series knows of it: units are promised a number of periods. So
-    nothing of the privacy of a series depends on how long periods are, nor on whether they are equally long.
+    A row is in one period, whose number is all that a series knows of it: units are promised a
+    number of periods. So nothing of the privacy of a series depends on how long periods are, nor on
+    whether they are equally long.
 
     >>> nights = Calendar.read("1d", "2026-01-01")
     >>> nights.number("2026-01-31"), nights.label(30), nights.window("7d")
@@ -51,7 +54,10 @@ class Calendar:
     @property
     def at_midnight(self) -> bool:
         """Whether all periods begin at midnight."""
-        return self.periods.length % dt.timedelta(days=1) == dt.timedelta(0) and self.start.time() == dt.time()
+        return (
+            self.periods.length % dt.timedelta(days=1) == dt.timedelta(0)
+            and self.start.time() == dt.time()
+        )
 
     @property
     def is_daily(self) -> bool:
@@ -59,16 +65,21 @@ class Calendar:
         return self.periods.length == dt.timedelta(days=1) and self.at_midnight
 
     def number(self, period: object) -> int:
-        """The number of a period. Errors: InvalidArgument if no period begins then, or if it is before the first."""
+        """The number of a period.
+        Errors: InvalidArgument if no period begins then, or if it is before the first.
+        """
         moment = _moment(period, "period")
         number = self.periods.number(moment.replace(tzinfo=dt.UTC), "period")
         if self.moment(number) != moment:
             near = self.label(max(number, 0))
-            raise InvalidArgument(f"period: no period of this series begins then; one begins at {near}.")
+            raise InvalidArgument(
+                f"period: no period of this series begins then; one begins at {near}."
+            )
         if number < 0:
             raise InvalidArgument(
-                f"period: this series begins with {self.label(0)}, and that period is before. To begin earlier, give "
-                "start='...' when the series is opened, before its first period is added."
+                f"period: this series begins with {self.label(0)}, and that period is before. To "
+                "begin earlier, give start='...' when the series is opened, before its first "
+                "period is added."
             )
         return number
 
@@ -77,12 +88,18 @@ class Calendar:
         return self.periods.begins(number, "period").replace(tzinfo=None)
 
     def label(self, number: int) -> str:
-        """The label of a period: its day, with the time of day if periods do not begin at midnight."""
+        """The label of a period: its day, with the time of day if
+        periods do not begin at midnight.
+        """
         moment = self.moment(number)
-        return moment.date().isoformat() if self.at_midnight else moment.isoformat(timespec="minutes")
+        return (
+            moment.date().isoformat() if self.at_midnight else moment.isoformat(timespec="minutes")
+        )
 
     def window(self, length: object) -> int:
-        """The number of periods in a length of time. Errors: InvalidArgument if it is not a whole number."""
+        """The number of periods in a length of time.
+        Errors: InvalidArgument if it is not a whole number.
+        """
         window = Periods.of(self.periods.start, length, None, "window")
         if self.periods.months:
             number, remainder = divmod(window.months, self.periods.months)
@@ -90,9 +107,13 @@ class Calendar:
             number, rest = divmod(window.length, self.periods.length)
             remainder = bool(rest)
         if remainder or not number:
-            raise InvalidArgument(f"window={length!r}: give a whole number of periods, each of {self}.")
+            raise InvalidArgument(
+                f"window={length!r}: give a whole number of periods, each of {self}."
+            )
         return number
 
     def __str__(self) -> str:
         months = self.periods.months
-        return f"{months} calendar month{'s' * (months > 1)}" if months else str(self.periods.length)
+        return (
+            f"{months} calendar month{'s' * (months > 1)}" if months else str(self.periods.length)
+        )

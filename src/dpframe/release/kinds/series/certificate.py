@@ -1,4 +1,6 @@
-"""The certificate of a period of a series: its question, and the noise that was bought once for all periods."""
+"""The certificate of a period of a series: its question, and the noise that
+was bought once for all periods.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,11 @@ def certified_period(
 ) -> Mapping[str, Any]:
     """The certificate of a period, without what is known after its charge.
 
-    Input:  question: that of the period; bought: the change of one unit that the noise was bought for; cost: of all
-            periods together; again: whether the period is measured once more, which is charged beside
-    Output: the totals of the period, and those of all blocks of each part and level, with their noise
+    Input:  question: that of the period; bought: the change of one unit that the noise was bought
+            for; cost: of all periods together; again: whether the period is measured once more,
+            which is charged beside
+    Output: the totals of the period, and those of all blocks of each part and level, with their
+            noise
     Bound:  it is a function of the question and the price: of no row
     """
     ids: Ids = {one.total.key: f"t{i}" for i, one in enumerate(question.allotments)}
@@ -30,7 +34,9 @@ def certified_period(
     for part, shape in enumerate(noise.shapes.parts):
         span = noise.shapes.starts[part : part + 2]
         for level, size in enumerate(shape.sizes):
-            for place, (night, change) in enumerate(zip(totals[: len(ids)], bought.totals, strict=True)):
+            for place, (night, change) in enumerate(
+                zip(totals[: len(ids)], bought.totals, strict=True)
+            ):
                 mechanism, weights = noise.mechanisms[part][level][place], shape.weights
                 bound = bought.weighted(place, weights) if weights else bought.over(place, size)
                 if mechanism.exact:
@@ -59,6 +65,8 @@ def certified_period(
 
 
 def _vector(change: TotalChange) -> list[str]:
-    """The most that one unit adds to a total in one period: entries, sum of sizes, largest size, swing."""
+    """The most that one unit adds to a total in one period:
+    entries, sum of sizes, largest size, swing.
+    """
     one = change.one
     return [text(number) for number in (one.l0, one.exact_l1, one.exact_linf, change.swing)]

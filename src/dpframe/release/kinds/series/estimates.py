@@ -1,4 +1,5 @@
-"""Running totals and windows of a series: least squares over all published blocks, and the errors of the estimates.
+"""Running totals and windows of a series: least squares over all published blocks,
+and the errors of the estimates.
 
 This is post-processing: nothing here reads rows or draws noise.
 """
@@ -29,7 +30,8 @@ Measurement = tuple[Block, tuple[np.ndarray, ...]]
 class Estimates:
     """Least-squares estimates from the released periods of a series.
 
-    Input:  blocks and noisy totals by period, in the order of their charges; the noise of the series
+    Input:  blocks and noisy totals by period, in the order of their charges; the noise of the
+            series
     Bound:  parts of a series have no block in common, so each is estimated by itself
     """
 
@@ -44,29 +46,40 @@ class Estimates:
 
     @cached_property
     def _parts(self) -> list[_Nested | _Weighted]:
-        """Parts that are estimated together. A block over a period that was never released is left out."""
+        """Parts that are estimated together.
+        A block over a period that was never released is left out.
+        """
         released, weighted = set(self.periods), dict[int, list[Measurement]]()
         nested: list[Measurement] = []
         for period in (period for period in self.blocks if period in released):
             for block, values in zip(self.blocks[period], self.answers[period].values, strict=True):
                 if released.issuperset(block.periods):
-                    (weighted.setdefault(block.part, []) if block.weights else nested).append((block, values))
+                    (weighted.setdefault(block.part, []) if block.weights else nested).append(
+                        (block, values)
+                    )
         nested.sort(key=lambda node: (node[0].level, node[0].periods))
-        parts: list[_Nested | _Weighted] = [_Weighted(sums, self.noise) for sums in weighted.values()]
+        parts: list[_Nested | _Weighted] = [
+            _Weighted(sums, self.noise) for sums in weighted.values()
+        ]
         return [*parts, *([_Nested(nested, self.noise)] if nested else [])]
 
     def each(self, total: int) -> Floats:
-        """Estimates of each released period (units of the total's integer): a row for each, a column for each group."""
+        """Estimates of each released period (units of the total's integer):
+        a row for each, a column for each group.
+        """
         rows: dict[int, Floats] = {}
         for part in self._parts:
             rows |= dict(zip(part.periods, part.each(total), strict=True))
         return np.array([rows[period] for period in self.periods])
 
     def deviations(self, total: int, weights: Floats) -> Floats:
-        """Standard deviations of weighted sums of the periods' estimates: a row of weights for each sum."""
+        """Standard deviations of weighted sums of the periods' estimates:
+        a row of weights for each sum.
+        """
         places = {period: place for place, period in enumerate(self.periods)}
         squares = [
-            part.variances(total, weights[:, [places[period] for period in part.periods]]) for part in self._parts
+            part.variances(total, weights[:, [places[period] for period in part.periods]])
+            for part in self._parts
         ]
         return np.asarray(np.sqrt(np.sum(squares, axis=0)))
 
@@ -75,9 +88,10 @@ class Estimates:
 
         Both are in units of the total's integer.
 
-        Bound:  a sum of Gaussian noises is normal. Where it is a whole number, it exceeds e from the next whole number
-                on, which real noise reaches half a step before: so half a step is added. A sum of Laplace noises is
-                symmetric and unimodal, and the bound for such laws is wider than theirs by more than a step
+        Bound:  a sum of Gaussian noises is normal. Where it is a whole number, it exceeds e from
+                the next whole number on, which real noise reaches half a step before: so half a
+                step is added. A sum of Laplace noises is symmetric and unimodal, and the bound for
+                such laws is wider than theirs by more than a step
         """
         if not self.noise.normal or not deviation:
             return unimodal_error(deviation, alpha)
@@ -112,7 +126,9 @@ class _Nested:
         return tuple(parents)
 
     def _forest(self, total: int) -> Forest:
-        variances = tuple(self.noise.variance(block.part, block.level, total) for block, _ in self.nodes)
+        variances = tuple(
+            self.noise.variance(block.part, block.level, total) for block, _ in self.nodes
+        )
         return Forest(self._parents, variances)
 
     def each(self, total: int) -> Floats:
@@ -128,9 +144,9 @@ class _Nested:
 class _Weighted:
     """Weighted sums of one part, in the order of their charges.
 
-    Bound:  a sum has a period of its own and periods that were answered before, so there are as many sums as periods,
-            in a triangle without zeros on its diagonal. So the totals follow from the sums, and no other estimates are
-            without bias
+    Bound:  a sum has a period of its own and periods that were answered before, so there are as
+            many sums as periods, in a triangle without zeros on its diagonal. So the totals follow
+            from the sums, and no other estimates are without bias
     """
 
     sums: Sequence[Measurement]
@@ -161,7 +177,9 @@ def _floats(measured: Sequence[Measurement], total: int) -> Floats:
 
 
 def windows(periods: Sequence[int], length: float) -> Floats:
-    """Weights of the windows that end with each period; a window has this period and the `length` - 1 before it."""
+    """Weights of the windows that end with each period;
+    a window has this period and the `length` - 1 before it.
+    """
     at = np.array(periods)
     return ((at[None] <= at[:, None]) & (at[None] > at[:, None] - length)).astype(np.float64)
 

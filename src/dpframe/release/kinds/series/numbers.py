@@ -33,9 +33,11 @@ _SHOWN = 60
 
 @dataclass(frozen=True, repr=False)
 class SeriesNumbers(Exports):
-    """Estimates of a series: plain released numbers, each with an error beside it. Reading them again draws nothing.
+    """Estimates of a series: plain released numbers, each with an error beside it.
+    Reading them again draws nothing.
 
-    `title` describes them. `cost` is the loss of adding the period now: none, unless it was measured again.
+    `title` describes them. `cost` is the loss of adding the period now: none, unless it was
+    measured again.
     """
 
     title: str
@@ -51,7 +53,8 @@ class SeriesNumbers(Exports):
 
     @property
     def table(self) -> Any:
-        """The numbers, as the kind of table that was protected: keys, and for each number `x` its error `x_error`.
+        """The numbers, as the kind of table that was protected:
+        keys, and for each number `x` its error `x_error`.
 
         The error is one that the noise exceeds with probability at most alpha, by default 5%.
         """
@@ -62,7 +65,9 @@ class SeriesNumbers(Exports):
 
     @property
     def _decimals(self) -> Mapping[str, int]:
-        places = decimals_by_column({name: self._long[f"{name}_error"].to_list() for name in self._names})
+        places = decimals_by_column(
+            {name: self._long[f"{name}_error"].to_list() for name in self._names}
+        )
         return places | {f"{name}_error": number for name, number in places.items()}
 
     @property
@@ -92,18 +97,23 @@ class SeriesNumbers(Exports):
     ) -> Any:
         """A chart (Altair): a line over the periods in the band of its errors, one for each group.
 
-        Input:  column: a column of numbers, such as "count_total" or "count_7d"; by default the number of each period;
-                title, width, height, sort, label: as in `Release.plot`
-        Errors: UnsupportedOperation without the extra `charts`, and if the table has no column of periods;
-                InvalidArgument for an unknown column, and for other values of the arguments
+        Input:  column: a column of numbers, such as "count_total" or "count_7d"; by default the
+                number of each period; title, width, height, sort, label: as in `Release.plot`
+        Errors: UnsupportedOperation without the extra `charts`, and if the table has no column of
+                periods; InvalidArgument for an unknown column, and for other values of the
+                arguments
         """
         names, look = self._names, read_look(title, width, height, sort, label)
         check_column(column, names, "plot")
         chosen = names[0] if column is None else column
         if not self._period:
-            raise UnsupportedOperation("plot(): this table has no column of periods. Draw series.table().plot().")
+            raise UnsupportedOperation(
+                "plot(): this table has no column of periods. Draw series.table().plot()."
+            )
         keys, error = self._keys, pl.col(f"{chosen}_error")
-        group = pl.concat_str([as_text(self._long[key]).fill_null("null") for key in keys], separator=", ")
+        group = pl.concat_str(
+            [as_text(self._long[key]).fill_null("null") for key in keys], separator=", "
+        )
         of = ", ".join(keys)
         errors = self._long.select(
             pl.col(self._period),
@@ -117,15 +127,21 @@ class SeriesNumbers(Exports):
         words = look.words or self._words_of(chosen)
         question = f"{self.title.rpartition(': ')[0]}: {words}{f' by {of}' if keys else ''}"
         price = loss_words(self.statement["guarantee"])
-        under = f"Released at {price} for all periods; protected: {self.statement['unit_of_privacy']}."
+        under = (
+            f"Released at {price} for all periods; protected: {self.statement['unit_of_privacy']}."
+        )
         by = (self._period, *filter(None, [of]))
         grouped = Grouped(by, errors, pl.Float64(), words, alpha=self._alpha)
-        return grouped_chart(grouped, Heading(question, (under, *self.statement.get("beyond", []))), look)
+        return grouped_chart(
+            grouped, Heading(question, (under, *self.statement.get("beyond", []))), look
+        )
 
     @property
     def _names(self) -> list[str]:
         """The columns of numbers: each has its error beside it."""
-        return [name.removesuffix("_error") for name in self._long.columns if name.endswith("_error")]
+        return [
+            name.removesuffix("_error") for name in self._long.columns if name.endswith("_error")
+        ]
 
     @property
     def _keys(self) -> list[str]:
@@ -140,19 +156,28 @@ class SeriesNumbers(Exports):
         return f"{of}, {'running total' if what == 'total' else f'last {what}'}" if what else of
 
     def report(self) -> Report:
-        """The privacy statement of the series: prints as text, shows as HTML, `to_json()` for machines."""
+        """The privacy statement of the series: prints as text, shows as
+        HTML, `to_json()` for machines.
+        """
         largest = [(name, self._long.get_column(f"{name}_error").max()) for name in self._columns]
-        errors = tuple((name, f"± {error:,.4g}") for name, error in largest if isinstance(error, float))
-        return Report({**self.statement, **({"stored": self.stored} if self.stored else {})}, errors)
+        errors = tuple(
+            (name, f"± {error:,.4g}") for name, error in largest if isinstance(error, float)
+        )
+        return Report(
+            {**self.statement, **({"stored": self.stored} if self.stored else {})}, errors
+        )
 
     def certificate(self) -> FieldDict:
         """Everything that the privacy claim of all periods rests on, with the question of this one.
 
-        Errors: UnsupportedOperation for totals and windows, and for a period that an earlier version stored
+        Errors: UnsupportedOperation for totals and windows, and for a period that an earlier
+                version stored
         """
         if not self._certified:
             return super().certificate()
-        return completed(self.to_csv(), self._filed["certificate"], self.statement, drawn=self._filed["drawn"])
+        return completed(
+            self.to_csv(), self._filed["certificate"], self.statement, drawn=self._filed["drawn"]
+        )
 
     @property
     def _certified(self) -> bool:
@@ -168,7 +193,11 @@ class SeriesNumbers(Exports):
         return [*test, *([self.stored] if self.stored else []), *self.statement.get("beyond", [])]
 
     def _repr_html_(self) -> str:
-        more = f"<p>… and {self._long.height - _SHOWN} more rows.</p>" if self._long.height > _SHOWN else ""
+        more = (
+            f"<p>… and {self._long.height - _SHOWN} more rows.</p>"
+            if self._long.height > _SHOWN
+            else ""
+        )
         origin = f"<p>{'<br>'.join(map(escape, self._notes))}</p>" if self._notes else ""
         table = render_html(self._long.columns, self._long.head(_SHOWN).rows(), ",.4g")
         return f"<div class='dpframe'><p><b>{escape(self.title)}</b></p>{table}{more}{origin}</div>"

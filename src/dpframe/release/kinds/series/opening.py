@@ -54,7 +54,9 @@ class Opening:
 
 @dataclass(frozen=True)
 class Night:
-    """A period that is added: its question, and the change of one unit that the noise of the series was bought for."""
+    """A period that is added: its question, and the change of one unit that the
+    noise of the series was bought for.
+    """
 
     opening: Opening
     source: PeriodQuery
@@ -63,39 +65,53 @@ class Night:
     bought: UnitChange
 
     def hold(self, questions: Mapping[int, Question]) -> None:
-        """Check that the noise of the series is enough for the questions of some periods; see `UnitChange.hold`."""
+        """Check that the noise of the series is enough for the questions of some
+        periods; see `UnitChange.hold`.
+        """
         for period, question in questions.items():
-            self.bought.hold(question, self.opening.calendar.label(period), self.opening.record.get("limits", ()))
+            self.bought.hold(
+                question, self.opening.calendar.label(period), self.opening.record.get("limits", ())
+            )
 
     def place(self, progress: Progress, blocks: tuple[Block, ...], budget: Account) -> Place:
-        """The place of the period in its series for the charge, with the blocks that it measures."""
+        """The place of the period in its series for the charge,
+        with the blocks that it measures.
+        """
         settings, noise = self.opening.settings, self.opening.noise
         asked = asked_as(self.question) if settings.enforce else ""
 
         def cost() -> Loss:
             price = noise.again(self.bought, blocks, settings.price(budget.terms))
-            under_policy([self.question], budget, price)  # the cap of one release holds for what is measured again
+            # the cap of one release holds for what is measured again
+            under_policy([self.question], budget, price)
             return price
 
         return Place(self.opening.entry.number, progress.line, self.number, blocks, cost, asked)
 
     def readings(self, progress: Progress, blocks: tuple[Block, ...]) -> list[Reading]:
-        """Readings for some blocks: all of their periods in one pass where that is possible, or each in its own.
+        """Readings for some blocks: all of their periods in one pass where that
+        is possible, or each in its own.
 
-        The questions of the periods are held to the noise. In one pass they are that of this period with another time,
-        and time is of no column that is added up. Errors: ReleaseMismatch, those of a query
+        The questions of the periods are held to the noise. In one pass they are that of this period
+        with another time, and time is of no column that is added up. Errors: ReleaseMismatch, those
+        of a query
         """
         periods = sorted({period for block in blocks for period in block.periods})
         together = self.source.together(self.opening.calendar, self.question, periods)
         if together is None or self.opening.settings.enforce:
-            return [Reading(question, (period,)) for period, question in self._questions(progress, blocks).items()]
+            return [
+                Reading(question, (period,))
+                for period, question in self._questions(progress, blocks).items()
+            ]
         validated(together)
         return [Reading(together, periods)]
 
     def _questions(self, progress: Progress, blocks: tuple[Block, ...]) -> dict[int, Question]:
-        """The questions of the periods of some blocks, each worked out once, checked, and held to the noise.
+        """The questions of the periods of some blocks, each worked out once,
+        checked, and held to the noise.
 
-        With `enforce` each question is about units with rows in fewer than `unit_periods` periods before its period.
+        With `enforce` each question is about units with rows in fewer than `unit_periods` periods
+        before its period.
         Errors: ReleaseMismatch, those of a query
         """
         calendar, enforce = self.opening.calendar, self.opening.settings.enforce
@@ -114,7 +130,9 @@ class Night:
         questions = {period: each[period] for period in inside}
         for period, earlier in before.items():
             past_questions = {past: each[past] for past in earlier}
-            questions[period] = self.source.first(calendar, each[period], past_questions, self.bought.periods)
+            questions[period] = self.source.first(
+                calendar, each[period], past_questions, self.bought.periods
+            )
         if before:
             validated(questions[self.number])
         self.hold(questions)

@@ -1,13 +1,16 @@
-"""The blocks that a series has measured so far, and those that the next period measures, from its lines in the ledger.
+"""The blocks that a series has measured so far, and those that the next period
+measures, from its lines in the ledger.
 
-Where a shape has weights, a period is measured when it is added, in a weighted sum with periods that were added before
-it, whatever their order in time. So a missing or a late period changes nothing. A period whose answer is not stored yet
-is in no sum but its own, so all totals follow from the stored sums. Places of periods are in the order of their
-charges, which never changes. So a period has each weight at most once, as `weighted_totals` needs.
+Where a shape has weights, a period is measured when it is added, in a weighted sum with periods
+that were added before it, whatever their order in time. So a missing or a late period changes
+nothing. A period whose answer is not stored yet is in no sum but its own, so all totals follow from
+the stored sums. Places of periods are in the order of their charges, which never changes. So a
+period has each weight at most once, as `weighted_totals` needs.
 
-In other shapes a period is measured when it is added. A block of several periods is measured when its last period, or a
-later one, is added for the first time. The block then has those of its periods that were added by that time. So a
-missing period is part of no block. A late period is measured alone, and in the blocks that are not measured yet.
+In other shapes a period is measured when it is added. A block of several periods is measured when
+its last period, or a later one, is added for the first time. The block then has those of its
+periods that were added by that time. So a missing period is part of no block. A late period is
+measured alone, and in the blocks that are not measured yet.
 """
 
 from __future__ import annotations
@@ -23,9 +26,11 @@ from dpframe.release.shown import fixed_words
 
 @dataclass(frozen=True)
 class Block:
-    """Periods that are measured together. `first` is the first period of the block, even if it was never added.
+    """Periods that are measured together.
+    `first` is the first period of the block, even if it was never added.
 
-    For a weighted sum it is the period with which the sum was measured. `weights` are those of `periods`, () for ones.
+    For a weighted sum it is the period with which the sum was measured. `weights` are those of
+    `periods`, () for ones.
     """
 
     part: int
@@ -72,12 +77,14 @@ def spread(pairs: Iterable[Sequence[int]]) -> list[int]:
 
 @dataclass(frozen=True)
 class Progress:
-    """The blocks that each added period measured, in the order in which periods were added, and the lines about them.
+    """The blocks that each added period measured, in the order in which periods were
+    added, and the lines about them.
 
-    `lines` has the period of each line of the series by the line's number. `asked` has for each period the fingerprint
-    of its question, "" if none is stored. `answered` are the periods whose answer is stored. `fixed` says whether a
-    period was added in a test, under fixed noise, and `copied` whether the series goes on from an older copy of its
-    ledger, so that other periods may have been measured too.
+    `lines` has the period of each line of the series by the line's number. `asked` has for each
+    period the fingerprint of its question, "" if none is stored. `answered` are the periods whose
+    answer is stored. `fixed` says whether a period was added in a test, under fixed noise, and
+    `copied` whether the series goes on from an older copy of its ledger, so that other periods may
+    have been measured too.
     """
 
     blocks: Mapping[int, tuple[Block, ...]]
@@ -89,10 +96,15 @@ class Progress:
 
     @classmethod
     def of(cls, entries: Sequence[Entry], opening: int) -> Progress:
-        """The progress of a series from the entries of its budget, oldest first, and the number of its opening."""
+        """The progress of a series from the entries of its budget, oldest first,
+        and the number of its opening.
+        """
         lines = [entry for entry in entries if entry.kind == "charge" and entry.about == opening]
         places = {line.number: line.body["within"] for line in lines}
-        blocks = {place["period"]: tuple(map(Block.from_json, place["blocks"])) for place in places.values()}
+        blocks = {
+            place["period"]: tuple(map(Block.from_json, place["blocks"]))
+            for place in places.values()
+        }
         asked = {place["period"]: place.get("asked", "") for place in places.values()}
         results = [entry.about for entry in entries if entry.kind == "result"]
         answered = frozenset(places[line]["period"] for line in results if line in places)
@@ -119,7 +131,9 @@ class Progress:
         return order[: order.index(period)] if period in self.blocks else order
 
     def measured_by(self, period: int, shapes: Shapes) -> tuple[Block, ...]:
-        """The blocks that a period measures if it is added now; if it was added before, those that it measured then."""
+        """The blocks that a period measures if it is added now;
+        if it was added before, those that it measured then.
+        """
         if period in self.blocks:
             return self.blocks[period]
         part, last = shapes.part_of(period), max(self.added, default=-1)
@@ -134,11 +148,21 @@ class Progress:
         return tuple(blocks)
 
     def _weighted(self, part: int, period: int, shapes: Shapes) -> Block:
-        """The weighted sum that a period measures: of itself, and of answered periods of its part by their places."""
+        """The weighted sum that a period measures: of itself, and of answered
+        periods of its part by their places.
+        """
         before = [past for past in self.blocks if shapes.part_of(past) == part]
         pairs = zip([period, *reversed(before)], shapes.parts[part].weights, strict=False)
-        weights = {past: weight for past, weight in pairs if past == period or past in self.answered}
-        return Block(part, 0, period, tuple(sorted(weights)), tuple(weights[past] for past in sorted(weights)))
+        weights = {
+            past: weight for past, weight in pairs if past == period or past in self.answered
+        }
+        return Block(
+            part,
+            0,
+            period,
+            tuple(sorted(weights)),
+            tuple(weights[past] for past in sorted(weights)),
+        )
 
 
 class Overtaken(Exception):  # noqa: N818  - not an error: the caller reads the progress again and retries
@@ -164,11 +188,15 @@ class Place:
         return self.cost()
 
     def may_repeat(self, page: Page) -> bool:
-        """Whether the series goes on from an older copy of its ledger; see `dpframe.budget.ledger.copies`."""
+        """Whether the series goes on from an older copy of its ledger;
+        see `dpframe.budget.ledger.copies`.
+        """
         return page.is_lost(self.opening)
 
     def enter(self, page: Page, loss: Loss) -> tuple[Loss, Mapping[str, Any]]:
-        """The first measurement costs nothing more. Errors: Overtaken if another period was added in the meantime."""
+        """The first measurement costs nothing more.
+        Errors: Overtaken if another period was added in the meantime.
+        """
         lines = page.members(self.opening)
         if (lines[-1].number if lines else 0) != self.line:
             raise Overtaken

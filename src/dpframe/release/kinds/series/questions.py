@@ -1,4 +1,6 @@
-"""The question of each period: from a query about one period or about all rows, or from a function of the period."""
+"""The question of each period: from a query about one period or about all rows, or
+from a function of the period.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,27 @@ import narwhals as nw
 
 from dpframe import engine
 from dpframe.budget import fingerprint
-from dpframe.errors import BudgetMismatch, InvalidArgument, ReleaseMismatch, UnsupportedOperation, WrongType, kind_of
+from dpframe.errors import (
+    BudgetMismatch,
+    InvalidArgument,
+    ReleaseMismatch,
+    UnsupportedOperation,
+    WrongType,
+    kind_of,
+)
 from dpframe.fields import FieldDict, Fields
-from dpframe.plan import Hierarchy, Intervals, Keys, Kind, Marginals, Question, col, described, kind, lit
+from dpframe.plan import (
+    Hierarchy,
+    Intervals,
+    Keys,
+    Kind,
+    Marginals,
+    Question,
+    col,
+    described,
+    kind,
+    lit,
+)
 from dpframe.plan.steps import (
     ApartByPeriod,
     Cut,
@@ -30,15 +50,17 @@ from dpframe.release.kinds.series.calendar import Calendar
 from dpframe.release.kinds.series.progress import ranges
 from dpframe.usage import Hints
 
-_OF_ONE_ROW = ("source", "rewrite", "filter", "join_public")  # what a step does whose rows come from one row each
+# what a step does whose rows come from one row each
+_OF_ONE_ROW = ("source", "rewrite", "filter", "join_public")
 
 
 @dataclass(frozen=True)
 class PeriodQuery(Hints):
-    """The argument of `series.add`: a query about one period's rows or about all rows, or a function of the period.
+    """The argument of `series.add`: a query about one period's rows or about all
+    rows, or a function of the period.
 
-    `on` is the column with the time of a row. Without `on` and without a function, the query is about the rows of the
-    period that is added.
+    `on` is the column with the time of a row. Without `on` and without a function, the query is
+    about the rows of the period that is added.
     """
 
     query: Any
@@ -51,37 +73,61 @@ class PeriodQuery(Hints):
         return self.on is None and not callable(self.query)
 
     def of(self, calendar: Calendar, period: int) -> Question:
-        """The question of one period. Errors: InvalidArgument, WrongType, UnsupportedOperation; those of a query."""
+        """The question of one period.
+        Errors: InvalidArgument, WrongType, UnsupportedOperation; those of a query.
+        """
         query = self._called(calendar.label(period)) if callable(self.query) else self.query
         question = self.question_of(query)
         if self.on is None or callable(self.query):
             return question
         return replace(question, step=_only(question.step, self.on, calendar, period))
 
-    def first(self, calendar: Calendar, question: Question, earlier: Mapping[int, Question], most: int) -> Question:
-        """The question of one period, about units with rows in fewer than `most` of the periods before it.
+    def first(
+        self, calendar: Calendar, question: Question, earlier: Mapping[int, Question], most: int
+    ) -> Question:
+        """The question of one period, about units with rows in fewer than
+        `most` of the periods before it.
 
-        Input:  question; earlier: the questions of the periods that were added before it, by number; most (periods)
+        Input:  question; earlier: the questions of the periods that were added before it, by
+                number; most (periods)
         Bound:  see `dpframe.plan.steps.FirstPeriods`
         """
         if len(earlier) < most:
             return question
-        listed = tuple(zip(question.by, question.keys.levels, strict=True)) if question.keys is not None else ()
+        listed = (
+            tuple(zip(question.by, question.keys.levels, strict=True))
+            if question.keys is not None
+            else ()
+        )
         steps, each = tuple(past.step for past in earlier.values()), ""
-        if self.on is not None and not callable(self.query) and self._days_apart(calendar, question):
+        if (
+            self.on is not None
+            and not callable(self.query)
+            and self._days_apart(calendar, question)
+        ):
             days, each = _spans(sorted(earlier)), self.on
             whole = self.question_of(self.query).step
-            steps = (exchanged(whole, lambda source: Filter(source, _within(source, self.on or "", calendar, days))),)
+            steps = (
+                exchanged(
+                    whole,
+                    lambda source: Filter(source, _within(source, self.on or "", calendar, days)),
+                ),
+            )
         return replace(question, step=FirstPeriods(question.step, steps, most, each, listed))
 
-    def together(self, calendar: Calendar, question: Question, periods: Sequence[int]) -> Question | None:
-        """One question that reads several periods in one pass; None where each is a question of its own.
+    def together(
+        self, calendar: Calendar, question: Question, periods: Sequence[int]
+    ) -> Question | None:
+        """One question that reads several periods in one pass;
+        None where each is a question of its own.
 
         Input:  question: that of one of the periods; periods: their numbers, in order
-        Output: the question by period, whose units are pairs of a unit and a period; see `ApartByPeriod`
-        Bound:  its totals in a period are those of the question of that period: every step makes each row of one row,
-                the column `on` is as it was in the source, and limits are enforced for each unit and period. The
-                totals have the same integers: of one unit, on one grid, of columns with the same domains
+        Output: the question by period, whose units are pairs of a unit and a period; see
+                `ApartByPeriod`
+        Bound:  its totals in a period are those of the question of that period: every step makes
+                each row of one row, the column `on` is as it was in the source, and limits are
+                enforced for each unit and period. The totals have the same integers: of one unit,
+                on one grid, of columns with the same domains
         """
         if self.on is None or callable(self.query) or len(periods) < 2:
             return None
@@ -91,18 +137,34 @@ class PeriodQuery(Hints):
         plain = all(one.effect in _OF_ONE_ROW and not one.others for one in lineage(step))
         if not plain or column is None or column.id != of.id or column.is_unit:
             return None
-        step, name = exchanged(step, lambda s: Filter(s, _within(s, self.on or "", calendar, _spans(periods)))), self.on
+        step, name = (
+            exchanged(
+                step, lambda s: Filter(s, _within(s, self.on or "", calendar, _spans(periods)))
+            ),
+            self.on,
+        )
         labels: list[Any] = [calendar.label(period) for period in periods]
-        if isinstance(of.domain.dtype, nw.Enum) and not set(labels) <= set(of.domain.dtype.categories):
+        if isinstance(of.domain.dtype, nw.Enum) and not set(labels) <= set(
+            of.domain.dtype.categories
+        ):
             return None
         if of.domain.kind is Kind.DATE and calendar.is_daily:
             labels = [calendar.moment(period).date() for period in periods]
         elif of.domain.kind is not Kind.STRING:
-            while name in {*table.columns, *question.by, *(name for name, _ in question.aggregates)}:
+            while name in {
+                *table.columns,
+                *question.by,
+                *(name for name, _ in question.aggregates),
+            }:
                 name += "_"
             starts = sorted({*periods, *(period + 1 for period in periods)})
             edges = [_typed(calendar.moment(start), of.domain.kind) for start in starts]
-            step = Cut(step, self.on, Intervals.of(edges, [*map(calendar.label, starts[:-1])], right=False), name)
+            step = Cut(
+                step,
+                self.on,
+                Intervals.of(edges, [*map(calendar.label, starts[:-1])], right=False),
+                name,
+            )
         if name in question.by:
             return None
         limits = question.limits if question.by else replace(question.limits, max_groups=1)
@@ -116,10 +178,12 @@ class PeriodQuery(Hints):
         return made if _added_up(made) == _added_up(question) else None
 
     def _days_apart(self, calendar: Calendar, question: Question) -> bool:
-        """Whether each value of the column `on` is one period: the column is unchanged, and holds days or texts.
+        """Whether each value of the column `on` is one period:
+        the column is unchanged, and holds days or texts.
 
-        Then a single reading of the table counts the periods of each unit, since every row after the steps is made of
-        one row. A step that brings in other rows of the unit, of whatever day, could remove a row that has a period.
+        Then a single reading of the table counts the periods of each unit, since every row after
+        the steps is made of one row. A step that brings in other rows of the unit, of whatever day,
+        could remove a row that has a period.
         """
         assert self.on is not None
         if any(step.others for step in lineage(question.step)):
@@ -128,15 +192,19 @@ class PeriodQuery(Hints):
         after = question.step.table.columns.get(self.on)
         if after is None or after.id != before.id:
             return False
-        return before.domain.kind is Kind.STRING or (before.domain.kind is Kind.DATE and calendar.is_daily)
+        return before.domain.kind is Kind.STRING or (
+            before.domain.kind is Kind.DATE and calendar.is_daily
+        )
 
     def _called(self, label: str) -> Any:
-        """The query that the function returns for a period. Errors: InvalidArgument if it takes no argument."""
+        """The query that the function returns for a period.
+        Errors: InvalidArgument if it takes no argument.
+        """
         if _takes_one(self.query):
             return self.query(label)
         raise InvalidArgument(
-            "series.add: the function must take one argument, the period as a text such as '2026-11-21', and return a "
-            "query."
+            "series.add: the function must take one argument, the period as a text such as "
+            "'2026-11-21', and return a query."
         )
 
 
@@ -150,7 +218,9 @@ def _takes_one(function: Callable[..., Any]) -> bool:
 
 
 def _added_up(question: Question) -> list[Any]:
-    """The integers of a question's totals, apart from its groups: each total, its grid, and its limits."""
+    """The integers of a question's totals, apart from its groups:
+    each total, its grid, and its limits.
+    """
     return [(p.total.key, p.total.grid, p.total.unit, p.total.limits) for p in question.read]
 
 
@@ -175,9 +245,12 @@ def _within(source: Any, on: str, calendar: Calendar, spans: list[tuple[int, int
     """The condition that the time of a row is in some of the spans."""
     kind = source.table.columns[on].domain.kind
     if kind is Kind.STRING:
-        return col(on).is_in([calendar.label(period) for first, end in spans for period in range(first, end)])
+        return col(on).is_in(
+            [calendar.label(period) for first, end in spans for period in range(first, end)]
+        )
     conditions = [
-        (col(on) >= lit(_typed(calendar.moment(first), kind))) & (col(on) < lit(_typed(calendar.moment(end), kind)))
+        (col(on) >= lit(_typed(calendar.moment(first), kind)))
+        & (col(on) < lit(_typed(calendar.moment(end), kind)))
         for first, end in spans
     ]
     either = conditions[0]
@@ -190,14 +263,14 @@ def check_enforced(question: Question, *, alone: bool) -> None:
     """Check that the periods of each unit can be counted. Errors: UnsupportedOperation."""
     if alone:
         raise UnsupportedOperation(
-            "series.add: enforce=True counts the earlier periods in which a unit has rows, so it must read their rows. "
-            "Give a function of the period, series.add(lambda night: ..., period=...), or a table with all periods and "
-            "on=."
+            "series.add: enforce=True counts the earlier periods in which a unit has rows, so it "
+            "must read their rows. Give a function of the period, series.add(lambda night: ..., "
+            "period=...), or a table with all periods and on=."
         )
     if not question.table.unit:
         raise UnsupportedOperation(
-            "series.add: enforce=True needs a column that identifies units, and dp.Rows(k) has none. Protect the table "
-            "with unit='...'."
+            "series.add: enforce=True needs a column that identifies units, and dp.Rows(k) has "
+            "none. Protect the table with unit='...'."
         )
 
 
@@ -205,64 +278,83 @@ def _only(step: Step, on: str, calendar: Calendar, period: int) -> Step:
     """A plan about the rows of one period."""
     if len(sources_of(step)) > 1:
         raise UnsupportedOperation(
-            "series.add: this question is about several protected tables, and on= names a column of one table. Give a "
-            "function of the period that filters each of them: series.add(lambda day: ..., period='...')."
+            "series.add: this question is about several protected tables, and on= names a column "
+            "of one table. Give a function of the period that filters each of them: "
+            "series.add(lambda day: ..., period='...')."
         )
     column = source_of(step).table.column(on, "budget.series(on=...)")
     dtype = column.domain.dtype
     begins, ends = calendar.moment(period), calendar.moment(period + 1)
     if kind(dtype) is Kind.STRING:
-        return exchanged(step, lambda source: Filter(source, col(on) == lit(calendar.label(period))))
+        return exchanged(
+            step, lambda source: Filter(source, col(on) == lit(calendar.label(period)))
+        )
     if kind(dtype) is Kind.DATE:
         if begins.time() != dt.time() or ends.time() != dt.time():
             raise WrongType(
-                f"on={on!r} holds dates, but periods do not begin at midnight. Give a column of times, or periods of "
-                "whole days."
+                f"on={on!r} holds dates, but periods do not begin at midnight. Give a column of "
+                "times, or periods of whole days."
             )
     elif kind(dtype) is not Kind.DATETIME:
-        raise WrongType(f"on={on!r} must be a column of dates, of times, or of texts such as '2026-11-21'.")
-    return exchanged(step, lambda source: Filter(source, _within(source, on, calendar, [(period, period + 1)])))
+        raise WrongType(
+            f"on={on!r} must be a column of dates, of times, or of texts such as '2026-11-21'."
+        )
+    return exchanged(
+        step, lambda source: Filter(source, _within(source, on, calendar, [(period, period + 1)]))
+    )
 
 
 def check_kind(question: Question) -> None:
-    """Check that a question asks for counts and sums in listed groups. Errors: UnsupportedOperation."""
+    """Check that a question asks for counts and sums in listed groups.
+    Errors: UnsupportedOperation.
+    """
     if isinstance(question, (Hierarchy, Marginals)) or not question.layout.is_long:
         raise UnsupportedOperation(
-            "series.add: a series has counts and sums by group_by(..., keys=[...]), not crosstabs, marginals or "
-            "hierarchies."
+            "series.add: a series has counts and sums by group_by(..., keys=[...]), not "
+            "crosstabs, marginals or hierarchies."
         )
     if question.private_keys or question.other is not None:
         raise UnsupportedOperation(
-            f"series.add: list the keys of {', '.join(map(repr, question.by))}, group_by(..., keys=[...]); keys from "
-            "the data would differ from period to period."
+            f"series.add: list the keys of {', '.join(map(repr, question.by))}, group_by(..., "
+            "keys=[...]); keys from the data would differ from period to period."
         )
     if question.undecided:
         raise UnsupportedOperation(
-            "series.add: give limits and bounds as numbers; dp.Auto() would choose other ones in each period."
+            "series.add: give limits and bounds as numbers; dp.Auto() would choose other ones in "
+            "each period."
         )
     simple = [
-        not output.derived and output.dtype is None and all(m.additive and not m.chosen for _, m in output.totals)
+        not output.derived
+        and output.dtype is None
+        and all(m.additive and not m.chosen for _, m in output.totals)
         for output in question.outputs
     ]
     if not simple or not all(simple):
         raise UnsupportedOperation(
-            "series.add: a series adds up counts and sums of numbers: dp.count(), dp.count_units(), "
-            "dp.sum('spend', bounds=(0, 100)). For a mean, divide a sum by a count."
+            "series.add: a series adds up counts and sums of numbers: dp.count(), "
+            "dp.count_units(), dp.sum('spend', bounds=(0, 100)). For a mean, divide a sum by a "
+            "count."
         )
 
 
 def described_question(question: Question) -> FieldDict:
-    """The part of a question that all periods of a series share, as JSON: unit, neighbours, columns and groups."""
+    """The part of a question that all periods of a series share, as JSON:
+    unit, neighbours, columns and groups.
+    """
     table = described(question)["table"]
-    return {"unit": table["unit"], "neighbors": table["neighbors"], "ask": described(question)["ask"]}
+    return {
+        "unit": table["unit"],
+        "neighbors": table["neighbors"],
+        "ask": described(question)["ask"],
+    }
 
 
 def check_same(first: Fields, question: Question, label: str) -> None:
     """Check that another period has the question of the first one. Errors: ReleaseMismatch."""
     if described_question(question) != first:
         raise ReleaseMismatch(
-            f"series.add: for {label} the function returns another question than for the period that is added. All "
-            "periods of a series must have one question. Nothing was spent."
+            f"series.add: for {label} the function returns another question than for the period "
+            "that is added. All periods of a series must have one question. Nothing was spent."
         )
 
 
@@ -274,22 +366,27 @@ def asked_as(question: Question) -> str:
 def check_asked(question: Question, asked: str, label: str) -> None:
     """Check that a period that was added before has the question with which it was added.
 
-    Input:  the question that the period has now; asked: the fingerprint that the ledger has of its question then, ""
-            if an earlier version of dpframe added it; label: the period
-    Bound:  whose periods are used up is computed from the rows of earlier periods. By this check each reading of a
-            period, at any level and in any process, has the steps of every other reading of it. So its units are those
-            that were counted in it, and `dpframe.plan.steps.FirstPeriods` counts the same periods each time, whatever
-            steps the periods have. Equal fingerprints stand for equal steps: a description has every value of a step,
-            with lists of more than 100 values and public tables as 64 bits of their SHA-256
+    Input:  the question that the period has now; asked: the fingerprint that the ledger has of its
+            question then, "" if an earlier version of dpframe added it; label: the period
+    Bound:  whose periods are used up is computed from the rows of earlier periods. By this check
+            each reading of a period, at any level and in any process, has the steps of every other
+            reading of it. So its units are those that were counted in it, and
+            `dpframe.plan.steps.FirstPeriods` counts the same periods each time, whatever steps the
+            periods have. Equal fingerprints stand for equal steps: a description has every value of
+            a step, with lists of more than 100 values and public tables as 64 bits of their SHA-256
     Errors: ReleaseMismatch
     """
     if asked_as(question) != asked:
-        now = "now has another question" if asked else "was added by a version that stored no question"
+        now = (
+            "now has another question"
+            if asked
+            else "was added by a version that stored no question"
+        )
         raise ReleaseMismatch(
-            "series.add: enforce=True counts a unit's periods by the questions with which periods were added, and "
-            f"{label} {now}. "
-            "Give a function that returns for each period its own question, with all of its steps: "
-            "series.add(lambda day: ..., period='...'); or open another series. Nothing was spent."
+            "series.add: enforce=True counts a unit's periods by the questions with which periods "
+            f"were added, and {label} {now}. Give a function that returns for each period its own "
+            "question, with all of its steps: series.add(lambda day: ..., period='...'); or open "
+            "another series. Nothing was spent."
         )
 
 
@@ -298,8 +395,8 @@ def read_query(query: Any, budget: Any) -> Question:
     question = getattr(query, "_question", None)
     if not isinstance(question, Question):
         raise InvalidArgument(
-            "series.add takes a query, such as frame.count(max_rows=1), or a function from a period to a query, "
-            f"not {kind_of(query)}."
+            "series.add takes a query, such as frame.count(max_rows=1), or a function from a "
+            f"period to a query, not {kind_of(query)}."
         )
     if query._budget not in (None, budget):
         raise BudgetMismatch("series.add: this query is paid from another budget than the series.")
@@ -307,6 +404,8 @@ def read_query(query: Any, budget: Any) -> Question:
 
 
 def validated(question: Question) -> None:
-    """Run a question on an empty table, so that it cannot fail on types after the charge. Errors: EngineError."""
+    """Run a question on an empty table, so that it cannot fail on types after the charge.
+    Errors: EngineError.
+    """
     engine.check_unchanged(question.step)
     engine.validate(question)

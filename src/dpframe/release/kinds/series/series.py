@@ -33,7 +33,15 @@ from dpframe.release.kinds.series.questions import (
     validated,
 )
 from dpframe.release.kinds.series.settings import Settings, bought, kept, opening_plan
-from dpframe.release.paying import Naming, charged, read_pending, recorded, subject_of, told, under_policy
+from dpframe.release.paying import (
+    Naming,
+    charged,
+    read_pending,
+    recorded,
+    subject_of,
+    told,
+    under_policy,
+)
 from dpframe.release.shown import fixed_words
 from dpframe.usage import Hints, body_of, check_flags
 
@@ -43,30 +51,42 @@ _TURNS = 100  # attempts to add a period while other processes add periods
 class Series(Hints):
     """Noisy totals of each period, of running totals and of windows, consistent with one another.
 
-    `budget.series(...)` returns it. `add` measures a period. `total`, `window` and `table` read published numbers and
-    cost nothing. Its only state are the published noisy totals in the ledger.
+    `budget.series(...)` returns it. `add` measures a period. `total`, `window` and `table` read
+    published numbers and cost nothing. Its only state are the published noisy totals in the ledger.
     """
 
-    def __init__(self, budget: Budget, name: str, settings: Settings | None, start: object, on: str | None) -> None:
-        self._budget, self._name, self._settings, self._start, self._on = budget, name, settings, start, on
-        self._read: dict[int, Measured] = {}  # published answers by the number of their charge; they never change
+    def __init__(
+        self, budget: Budget, name: str, settings: Settings | None, start: object, on: str | None
+    ) -> None:
+        self._budget, self._name, self._settings, self._start, self._on = (
+            budget,
+            name,
+            settings,
+            start,
+            on,
+        )
+        # published answers by the number of their charge; they never change
+        self._read: dict[int, Measured] = {}
 
     # Adding
 
     def add(self, query: Any, period: object, *, on_pending: str = "refuse") -> SeriesNumbers:
-        """Measure a period and the blocks that end with it. A period that was added before returns its stored answer.
+        """Measure a period and the blocks that end with it.
+        A period that was added before returns its stored answer.
 
-        Input:  query: a query about the rows of this period; or, if `on=` names the column with the time of a row, a
-                query about all rows; or a function from a period (a text) to a query: `lambda night: ...`. The latter
-                two read the rows of earlier periods again, see `reads`; period: the start of the period, "2026-11-21";
-                on_pending: "retry" measures a period again if its answer was lost, and pays for that; also one that may
-                have been measured after the copy of the ledger from which the series goes on; "wait" waits for another
-                process of this machine that is at work on it, and measures it again if that was killed
+        Input:  query: a query about the rows of this period; or, if `on=` names the column with the
+                time of a row, a query about all rows; or a function from a period (a text) to a
+                query: `lambda night: ...`. The latter two read the rows of earlier periods again,
+                see `reads`; period: the start of the period, "2026-11-21"; on_pending: "retry"
+                measures a period again if its answer was lost, and pays for that; also one that may
+                have been measured after the copy of the ledger from which the series goes on;
+                "wait" waits for another process of this machine that is at work on it, and measures
+                it again if that was killed
         Output: the current estimate of the number of this period
-        Bound:  the loss of the series, for the whole horizon. It is charged when the first period is added: see
-                `explain`
-        Errors: those of a release, which spend nothing; ReleasePending if the period was charged but never stored, or
-                may have been
+        Bound:  the loss of the series, for the whole horizon. It is charged when the first period
+                is added: see `explain`
+        Errors: those of a release, which spend nothing; ReleasePending if the period was charged
+                but never stored, or may have been
         """
         pending = read_pending(on_pending)
         night = self._night(self._source(query), period)
@@ -77,18 +97,21 @@ class Series(Hints):
                 continue
             return self._shown(night.opening, night.number, *added)
         raise LedgerUnavailable(
-            f"{self._name!r}: other processes added periods at each of {_TURNS} attempts. Nothing was spent. Try again."
+            f"{self._name!r}: other processes added periods at each of {_TURNS} attempts. Nothing "
+            "was spent. Try again."
         )
 
     def _source(self, query: Any) -> PeriodQuery:
         return PeriodQuery(query, self._on, lambda argument: read_query(argument, self._budget))
 
     def reads(self, period: object) -> list[str]:
-        """The periods whose rows are read if a period is added now: itself, and those in blocks that end with it.
+        """The periods whose rows are read if a period is added now:
+        itself, and those in blocks that end with it.
 
         Input:  period: its start, "2026-11-21"
 
-        With `enforce` these are also all periods that were added before, because it counts each unit's periods.
+        With `enforce` these are also all periods that were added before, because it counts each
+        unit's periods.
         """
         opening = self._opened()
         number, progress = opening.calendar.number(period), self._progress(opening)
@@ -99,15 +122,30 @@ class Series(Hints):
         return [opening.calendar.label(past) for past in sorted(periods)]
 
     def _night(self, source: PeriodQuery, period: object) -> Night:
-        """A period with its question, which is held to the noise of the series. The first period opens the series.
+        """A period with its question, which is held to the noise of the series.
+        The first period opens the series.
 
         Errors: those of a release; ReleaseMismatch
         """
         entry = self._entry()
-        settings = self._settings if self._settings is not None else Settings.from_plan(_series_plan(entry, self._name))
-        start = entry.body["opens"]["start"] if entry is not None else period if self._start is None else self._start
+        settings = (
+            self._settings
+            if self._settings is not None
+            else Settings.from_plan(_series_plan(entry, self._name))
+        )
+        start = (
+            entry.body["opens"]["start"]
+            if entry is not None
+            else period
+            if self._start is None
+            else self._start
+        )
         calendar = Calendar.read(settings.every, start)
-        if entry is not None and self._start is not None and Calendar.read(settings.every, self._start) != calendar:
+        if (
+            entry is not None
+            and self._start is not None
+            and Calendar.read(settings.every, self._start) != calendar
+        ):
             raise InvalidArgument(f"start: series {self._name!r} began with {calendar.label(0)}.")
         question = source.of(calendar, calendar.number(period))
         check_kind(question)
@@ -116,13 +154,22 @@ class Series(Hints):
         validated(question)
         plan = opening_plan(settings, question, alone=source.alone)
         if entry is None or entry.body["plan"] != plan:
-            loss, opens = kept(self._name, settings, question, self._budget, calendar.start, alone=source.alone)
-            SeriesNoise.from_json(opens).shapes.part_of(calendar.number(period))  # refused before it is paid
+            loss, opens = kept(
+                self._name, settings, question, self._budget, calendar.start, alone=source.alone
+            )
+            # refused before it is paid
+            SeriesNoise.from_json(opens).shapes.part_of(calendar.number(period))
             query, name = f"series {self._name!r}: every {settings.every}", _opening(self._name)
             files = under_policy([question], self._budget, loss)
-            entry = self._budget.open(loss, subject_of(question), query, name=name, plan=plan, opens=opens, **files)
-            receipt = Receipt(entry.number, entry.when, loss, self._budget.remaining, spender=entry.spender)
-            announce("charged", self._budget, receipt, name, f"charged {loss} for all of its periods")
+            entry = self._budget.open(
+                loss, subject_of(question), query, name=name, plan=plan, opens=opens, **files
+            )
+            receipt = Receipt(
+                entry.number, entry.when, loss, self._budget.remaining, spender=entry.spender
+            )
+            announce(
+                "charged", self._budget, receipt, name, f"charged {loss} for all of its periods"
+            )
         opening = Opening.of(entry)  # perhaps that of another process
         number, terms = opening.calendar.number(period), self._budget.terms
         opening.noise.shapes.part_of(number)
@@ -159,31 +206,47 @@ class Series(Hints):
         def answer() -> tuple[None, bytes, Fields]:
             data = packed_blocks(measured(readings, blocks, opening.noise))
             details = {"period": label, "drawn": dt.datetime.now(dt.UTC).isoformat()}
-            return None, data, {"series": self._name, **details, "certificate": self._certified(night, receipt, data)}
+            return (
+                None,
+                data,
+                {
+                    "series": self._name,
+                    **details,
+                    "certificate": self._certified(night, receipt, data),
+                },
+            )
 
         questions = [reading.question for reading in readings]
         _, stored = recorded(self._budget, receipt, f"{self._name} {label}", questions, answer)
         return receipt, stored.statement
 
     def _certified(self, night: Night, receipt: Receipt, data: bytes) -> Fields:
-        """The certificate of a period: its ledger entry is that of the charge for all periods, its line its own."""
+        """The certificate of a period: its ledger entry is that of the charge for
+        all periods, its line its own.
+        """
         opening, terms = night.opening, self._budget.terms
         cost = opening.settings.price(terms).loss(delta=opening.noise.normal)
-        made = certified_period(night.question, night.bought, opening.noise, cost, again=receipt.again)
+        made = certified_period(
+            night.question, night.bought, opening.noise, cost, again=receipt.again
+        )
         (before,) = self._budget.entries(number=opening.entry.number - 1)
         paid = replace(receipt, number=opening.entry.number, hash=opening.entry.hash)
         paid = replace(paid, previous=before.hash)
         entry = charged_facts(paid, self._budget.accountant, opening.entry.name, data)
         return {**made, **entry, "ledger": {**entry["ledger"], "line": receipt.number}}
 
-    def _shown(self, opening: Opening, number: int, receipt: Receipt, filed: Fields) -> SeriesNumbers:
+    def _shown(
+        self, opening: Opening, number: int, receipt: Receipt, filed: Fields
+    ) -> SeriesNumbers:
         """The number of a period that was added. Input: filed: what is stored with its answer."""
         label = opening.calendar.label(number)
         origin = told(self._budget, receipt, f"{self._name} {label}").get("stored", "")
         estimates = self._estimates(opening)
         weights = (np.array(estimates.periods)[None] == number).astype(np.float64)
         title = f"{self._name}, {label}"
-        return self._numbers(opening, estimates, title, weights, cost=receipt.loss, stored=origin, _filed=filed)
+        return self._numbers(
+            opening, estimates, title, weights, cost=receipt.loss, stored=origin, _filed=filed
+        )
 
     # Reading
 
@@ -196,25 +259,35 @@ class Series(Hints):
         estimates = self._estimates(opening)
         number = len(estimates.periods)
         return self._numbers(
-            opening, estimates, f"{self._name}: total of {number} periods", np.ones((1, number)), alpha
+            opening,
+            estimates,
+            f"{self._name}: total of {number} periods",
+            np.ones((1, number)),
+            alpha,
         )
 
     def window(self, length: str, alpha: float = 0.05) -> SeriesNumbers:
-        """The total of the last periods, such as "7d", up to the latest added period, with its error. Free.
+        """The total of the last periods, such as "7d", up to the latest
+        added period, with its error. Free.
 
         Input:  length: of the window, such as "7d"; alpha: as in `total`
         """
         opening = self._opened()
         number, estimates = opening.calendar.window(length), self._estimates(opening)
         title = f"{self._name}: {length} up to {opening.calendar.label(estimates.periods[-1])}"
-        return self._numbers(opening, estimates, title, windows(estimates.periods, number)[-1:], alpha)
+        return self._numbers(
+            opening, estimates, title, windows(estimates.periods, number)[-1:], alpha
+        )
 
     def table(self, window: str | Sequence[str] = (), alpha: float = 0.05) -> SeriesNumbers:
-        """A row for each period and group: its number, the running total, windows such as "7d"; with errors. Free.
+        """A row for each period and group: its number, the running total, windows
+        such as "7d"; with errors. Free.
 
-        Input:  window: the length of a window, such as "7d", or a list of lengths; alpha: as in `total`
+        Input:  window: the length of a window, such as "7d", or a list of lengths; alpha: as in
+                `total`
 
-        All numbers follow from one set of estimates, so numbers of periods add up to totals and windows.
+        All numbers follow from one set of estimates, so numbers of periods add up to totals and
+        windows.
         """
         match window:
             case str():
@@ -222,7 +295,9 @@ class Series(Hints):
             case list() | tuple():
                 lengths = list(window)
             case _:
-                raise InvalidArgument("series.table: window= is a length such as '7d', or a list of lengths.")
+                raise InvalidArgument(
+                    "series.table: window= is a length such as '7d', or a list of lengths."
+                )
         opening = self._opened()
         estimates, columns = self._estimates(opening), {}
         columns[""] = np.eye(len(estimates.periods))
@@ -235,12 +310,15 @@ class Series(Hints):
             for suffix, weights in columns.items()
         ]
         width = -2 * len(opening.record["outputs"])
-        long = pl.concat([parts[0], *(part.select(part.columns[width:]) for part in parts[1:])], how="horizontal")
+        long = pl.concat(
+            [parts[0], *(part.select(part.columns[width:]) for part in parts[1:])], how="horizontal"
+        )
         title = f"{self._name}: {len(labels)} periods"
         return self._presented(opening, title, long, _period=long.columns[0], _alpha=alpha)
 
     def explain(self, query: Any = None, period: object = None) -> str:
-        """The derivation of the sensitivities of a period, and the privacy guarantee over the whole horizon.
+        """The derivation of the sensitivities of a period, and the privacy
+        guarantee over the whole horizon.
 
         Input:  query and period, as in `add`, for a series that has no period yet
         """
@@ -250,8 +328,8 @@ class Series(Hints):
         settings = self._settings
         if settings is None or period is None:
             raise InvalidArgument(
-                "series.explain(query, period) needs both arguments, as add does, and a series with its price: "
-                "budget.series('...', epsilon=1.0, unit_periods=1)."
+                "series.explain(query, period) needs both arguments, as add does, and a series "
+                "with its price: budget.series('...', epsilon=1.0, unit_periods=1)."
             )
         source = self._source(query)
         calendar = Calendar.read(settings.every, period if self._start is None else self._start)
@@ -259,19 +337,24 @@ class Series(Hints):
         check_kind(question)
         if settings.enforce:
             check_enforced(question, alone=source.alone)
-        _, record = kept(self._name, settings, question, self._budget, calendar.start, alone=source.alone)
+        _, record = kept(
+            self._name, settings, question, self._budget, calendar.start, alone=source.alone
+        )
         return "\n\n".join([record["derivation"], *record["words"]])
 
     # State in the ledger
 
     def _entry(self) -> Entry | None:
-        return next((e for e in self._budget.entries(_opening(self._name)) if e.opens is not None), None)
+        return next(
+            (e for e in self._budget.entries(_opening(self._name)) if e.opens is not None), None
+        )
 
     def _opened(self) -> Opening:
         entry = self._entry()
         if entry is None:
             raise UnsupportedOperation(
-                f"Series {self._name!r} has no period yet. Add one: series.add(query, period='...')."
+                f"Series {self._name!r} has no period yet. Add one: series.add(query, "
+                "period='...')."
             )
         return Opening.of(entry)
 
@@ -280,8 +363,14 @@ class Series(Hints):
 
     def _estimates(self, opening: Opening) -> Estimates:
         progress, tables = self._progress(opening), self._budget.tables(opening.entry.number)
-        self._read |= {number: unpacked_blocks(data) for number, data in tables.items() if number not in self._read}
-        answers = {period: self._read[line] for line, period in progress.lines.items() if line in tables}
+        self._read |= {
+            number: unpacked_blocks(data)
+            for number, data in tables.items()
+            if number not in self._read
+        }
+        answers = {
+            period: self._read[line] for line, period in progress.lines.items() if line in tables
+        }
         if not answers:
             raise UnsupportedOperation(f"Series {self._name!r} has no stored period yet.")
         return Estimates(progress.blocks, answers, opening.noise)
@@ -311,7 +400,10 @@ class Series(Hints):
             unit = numerator / denominator
             values = weights @ estimates.each(output["total"]) * unit
             deviations = estimates.deviations(output["total"], weights)
-            errors = np.repeat([estimates.error(float(deviation), alpha) * unit for deviation in deviations], groups)
+            errors = np.repeat(
+                [estimates.error(float(deviation), alpha) * unit for deviation in deviations],
+                groups,
+            )
             name = f"{output['name']}{suffix}"
             parts.append(pl.DataFrame({name: values.ravel(), f"{name}_error": errors}))
         return pl.concat(parts, how="horizontal")
@@ -325,13 +417,19 @@ class Series(Hints):
         alpha: float = 0.05,
         **more: Any,
     ) -> SeriesNumbers:
-        return self._presented(opening, title, self._long(opening, estimates, weights, alpha), **more)
+        return self._presented(
+            opening, title, self._long(opening, estimates, weights, alpha), **more
+        )
 
-    def _presented(self, opening: Opening, title: str, long: pl.DataFrame, **more: Any) -> SeriesNumbers:
+    def _presented(
+        self, opening: Opening, title: str, long: pl.DataFrame, **more: Any
+    ) -> SeriesNumbers:
         record = opening.record
         names = tuple(output["name"] for output in record["outputs"])
         tests = fixed_words(fixed=self._progress(opening).fixed or "test" in record["statement"])
-        return SeriesNumbers(title, {**tests, **record["statement"]}, long, record["kind"], names, **more)
+        return SeriesNumbers(
+            title, {**tests, **record["statement"]}, long, record["kind"], names, **more
+        )
 
     def __repr__(self) -> str:
         entry = self._entry()
@@ -343,16 +441,20 @@ class Series(Hints):
             words = f"{words} {fixed_words(fixed=True)['test']}"
         if progress.copied:
             words = (
-                "It goes on from an older copy of its ledger: periods that it does not have may have been measured, "
-                f"and are paid with on_pending='retry'. {words}"
+                "It goes on from an older copy of its ledger: periods that it does not have may "
+                f"have been measured, and are paid with on_pending='retry'. {words}"
             )
         return f"Series {self._name!r}: {len(progress.added)} periods. {words}"
 
 
-def _column(calendar: Calendar, begins: Sequence[dt.datetime], keys: Sequence[str], groups: int) -> pl.DataFrame:
+def _column(
+    calendar: Calendar, begins: Sequence[dt.datetime], keys: Sequence[str], groups: int
+) -> pl.DataFrame:
     """The column of periods: days, or times if periods do not begin at midnight."""
     repeated = [moment for moment in begins for _ in range(groups)]
-    moments = pl.Series("period" if "period" not in keys else "period_", repeated, dtype=pl.Datetime("us"))
+    moments = pl.Series(
+        "period" if "period" not in keys else "period_", repeated, dtype=pl.Datetime("us")
+    )
     return (moments.cast(pl.Date) if calendar.at_midnight else moments).to_frame()
 
 
@@ -364,8 +466,8 @@ def _opening(name: str) -> str:
 def _series_plan(entry: Entry | None, name: str) -> Any:
     if entry is None:
         raise InvalidArgument(
-            f"There is no series {name!r} yet: budget.series({name!r}, every='1d', horizon=365, epsilon=1.0, "
-            "unit_periods=1) opens it."
+            f"There is no series {name!r} yet: budget.series({name!r}, every='1d', horizon=365, "
+            "epsilon=1.0, unit_periods=1) opens it."
         )
     return entry.body["plan"]["series"]
 
@@ -386,10 +488,14 @@ def open_series(
 ) -> Series:
     """A series of a budget; see `Budget.series`."""
     if not isinstance(name, str) or not name.strip() or "\0" in name:
-        raise InvalidArgument("budget.series: give a name, such as budget.series('signups', every='1d', ...).")
+        raise InvalidArgument(
+            "budget.series: give a name, such as budget.series('signups', every='1d', ...)."
+        )
     if on is not None:
         if not isinstance(on, str) or not on:
-            raise InvalidArgument("budget.series: on= is the name of the column with the time of a row: on='day'.")
+            raise InvalidArgument(
+                "budget.series: on= is the name of the column with the time of a row: on='day'."
+            )
         check_names([on])
     check_flags("budget.series: enforce= is True or False.", enforce)
     typed = [every, horizon, unit_periods, enforce or None, *price.values()]
@@ -398,5 +504,7 @@ def open_series(
     length = "1d" if every is None else every
     if start is not None:
         Calendar.read(length, start)
-    settings = Settings.read(budget.terms, length, horizon, unit_periods, noise, enforce=enforce, **price)
+    settings = Settings.read(
+        budget.terms, length, horizon, unit_periods, noise, enforce=enforce, **price
+    )
     return Series(budget, name, settings, start, on)

@@ -1,4 +1,6 @@
-"""Synthetic rows: noisy tables in rounds, a graphical model of them, rows of the model, and what people read of it."""
+"""Synthetic rows: noisy tables in rounds, a graphical model of them, rows of the
+model, and what people read of it.
+"""
 
 from dpframe.release.kinds.synthesis.release import SyntheticRelease, synthetic_answer
 

@@ -1,4 +1,5 @@
-"""The fit of a model to noisy tables: tables that agree, and the distribution of largest entropy that has them.
+"""The fit of a model to noisy tables: tables that agree, and the distribution of
+largest entropy that has them.
 
 Everything here is computed from noisy tables and public numbers of keys.
 """
@@ -12,7 +13,14 @@ from itertools import combinations
 import numpy as np
 
 from dpframe.arrays import Floats
-from dpframe.release.kinds.synthesis.model import Beliefs, JunctionTree, cells_of, expanded, junction_tree, summed
+from dpframe.release.kinds.synthesis.model import (
+    Beliefs,
+    JunctionTree,
+    cells_of,
+    expanded,
+    junction_tree,
+    summed,
+)
 from dpframe.theory.formulas.error import Attributes
 
 _MENDED = 12  # times that tables are made to agree and to have no negative cell
@@ -24,7 +32,9 @@ _CLOSE = 1e-4  # of the rows: the fit ends when no table is farther off in L1
 
 @dataclass(frozen=True, eq=False)
 class MeasuredTable:
-    """A noisy table of some columns (rows), and the standard deviation of the noise of each cell (rows)."""
+    """A noisy table of some columns (rows), and the standard deviation of
+    the noise of each cell (rows).
+    """
 
     part: Attributes
     values: Floats
@@ -40,7 +50,9 @@ class Fit:
 
 
 def together(measured: Sequence[MeasuredTable]) -> list[MeasuredTable]:
-    """One table for each set of columns: the mean of those that were measured, weighted by their precision."""
+    """One table for each set of columns: the mean of those that were
+    measured, weighted by their precision.
+    """
     merged: dict[Attributes, MeasuredTable] = {}
     for one in measured:
         old = merged.get(one.part)
@@ -54,14 +66,17 @@ def together(measured: Sequence[MeasuredTable]) -> list[MeasuredTable]:
 
 
 def agreed(measured: Sequence[MeasuredTable], sizes: Sequence[int]) -> dict[Attributes, Floats]:
-    """Tables that agree wherever they share columns, by weighted least squares, and with nearly no negative cell.
+    """Tables that agree wherever they share columns, by weighted least squares,
+    and with nearly no negative cell.
 
     Output: for each measured set of columns that is no part of another, its table (rows)
-    Bound:  a table is the sum of its interactions, and interactions of different columns are orthogonal. So each
-            interaction is the mean of the measured tables that have it, weighted by the precision with which they do:
-            the margin of a table of deviation σ has deviation σ·√(cells that are added up). Then negative cells are
-            moved to 0, for equal parts of the others, and the interactions are averaged again, some times
-    Source: Mullins, Fuentes, Xiao, Kifer, Musco, Sheldon 2024, arXiv:2410.01091 (GReM), for marginals from residuals
+    Bound:  a table is the sum of its interactions, and interactions of different columns are
+            orthogonal. So each interaction is the mean of the measured tables that have it,
+            weighted by the precision with which they do: the margin of a table of deviation σ has
+            deviation σ·√(cells that are added up). Then negative cells are moved to 0, for equal
+            parts of the others, and the interactions are averaged again, some times
+    Source: Mullins, Fuentes, Xiao, Kifer, Musco, Sheldon 2024, arXiv:2410.01091 (GReM), for
+            marginals from residuals
     """
     tables = [(one.part, one.values, one.deviation**-2) for one in measured]
     whole = _combined(tables, sizes)
@@ -71,7 +86,10 @@ def agreed(measured: Sequence[MeasuredTable], sizes: Sequence[int]) -> dict[Attr
     for _ in range(_MENDED):
         if all(values.min() >= 0 for values in result.values()):
             break
-        moved = [(part, _simplex(values, total), 1.0 / cells_of(part, sizes)) for part, values in result.items()]
+        moved = [
+            (part, _simplex(values, total), 1.0 / cells_of(part, sizes))
+            for part, values in result.items()
+        ]
         mended = _combined(moved, sizes)
         result = {part: _assembled(part, mended, sizes) for part in parts}
     return {part: _mixed(_simplex(result[part], total), total) for part in _largest(parts)}
@@ -81,11 +99,12 @@ def fitted(sizes: Sequence[int], measured: Sequence[MeasuredTable], sweeps: int)
     """The model that has the agreed tables, as nearly as it can.
 
     Input:  numbers of keys; noisy tables; the largest number of sweeps
-    Output: iterative proportional fitting on the beliefs of a junction tree. A sweep walks along the edges of
-            the tree. At each clique its tables are scaled to their targets, and what it shares is passed on. Where the
-            targets can be met, this converges to the distribution of largest entropy
-    Source: Deming, Stephan 1940, doi:10.1214/aoms/1177731829; Koller, Friedman 2009, section 20.7; McKenna, Sheldon,
-            Miklau 2019, arXiv:1901.09136, for graphical models of noisy marginals
+    Output: iterative proportional fitting on the beliefs of a junction tree. A sweep walks along
+            the edges of the tree. At each clique its tables are scaled to their targets, and what
+            it shares is passed on. Where the targets can be met, this converges to the distribution
+            of largest entropy
+    Source: Deming, Stephan 1940, doi:10.1214/aoms/1177731829; Koller, Friedman 2009, section 20.7;
+            McKenna, Sheldon, Miklau 2019, arXiv:1901.09136, for graphical models of noisy marginals
     """
     targets = agreed(measured, sizes)
     rows = max(float(next(iter(targets.values())).sum()), 1.0)
@@ -95,29 +114,46 @@ def fitted(sizes: Sequence[int], measured: Sequence[MeasuredTable], sweeps: int)
         if scaling.sweep() <= _CLOSE * rows:
             break
     scaling.settle()
-    return Fit(Beliefs(tree, tuple(sizes), tuple(table / table.sum() for table in scaling.tables)), rows)
+    return Fit(
+        Beliefs(tree, tuple(sizes), tuple(table / table.sum() for table in scaling.tables)), rows
+    )
 
 
 class _Scaling:
-    """The tables of the cliques while they are scaled, and what each clique and its parent last agreed on."""
+    """The tables of the cliques while they are scaled, and what each clique
+    and its parent last agreed on.
+    """
 
     def __init__(
-        self, tree: JunctionTree, sizes: tuple[int, ...], targets: Mapping[Attributes, Floats], rows: float
+        self,
+        tree: JunctionTree,
+        sizes: tuple[int, ...],
+        targets: Mapping[Attributes, Floats],
+        rows: float,
     ) -> None:
         self._tree, self._targets, self._rows = tree, targets, rows
-        self.tables = [np.full([sizes[i] for i in clique], 1.0 / cells_of(clique, sizes)) for clique in tree.cliques]
+        self.tables = [
+            np.full([sizes[i] for i in clique], 1.0 / cells_of(clique, sizes))
+            for clique in tree.cliques
+        ]
         self._between = [
             summed(table, clique, separator)
-            for table, clique, separator in zip(self.tables, tree.cliques, tree.separators, strict=True)
+            for table, clique, separator in zip(
+                self.tables, tree.cliques, tree.separators, strict=True
+            )
         ]
         homes = {part: tree.home(part, sizes) for part in targets}
-        self._here = [[part for part, home in homes.items() if home == i] for i in range(len(tree.cliques))]
+        self._here = [
+            [part for part, home in homes.items() if home == i] for i in range(len(tree.cliques))
+        ]
 
     def sweep(self) -> float:
-        """A walk through the tree and back to its roots. How far off the farthest table was (rows, in L1).
+        """A walk through the tree and back to its roots.
+        How far off the farthest table was (rows, in L1).
 
-        Before a clique is scaled, it has heard of every scaling before it, since a walk along the edges tells each
-        step to the next clique. If cliques were scaled beside one another, shared columns would be corrected twice.
+        Before a clique is scaled, it has heard of every scaling before it, since a walk along the
+        edges tells each step to the next clique. If cliques were scaled beside one another, shared
+        columns would be corrected twice.
         """
         return max(self._visit(i) for i, parent in enumerate(self._tree.parents) if parent < 0)
 
@@ -136,11 +172,15 @@ class _Scaling:
         return off
 
     def _scale(self, i: int) -> float:
-        """Scale the table of a clique to each of its targets. How far off the farthest was (rows, in L1)."""
+        """Scale the table of a clique to each of its targets.
+        How far off the farthest was (rows, in L1).
+        """
         off, clique = 0.0, self._tree.cliques[i]
         for part in self._here[i]:
             now = self._rows * summed(self.tables[i], clique, part)
-            self.tables[i] *= expanded((self._targets[part] + _SMOOTH) / (now + _SMOOTH), part, clique)
+            self.tables[i] *= expanded(
+                (self._targets[part] + _SMOOTH) / (now + _SMOOTH), part, clique
+            )
             off = max(off, float(np.abs(self._targets[part] - now).sum()))
         return off
 
@@ -163,8 +203,11 @@ def _subsets(part: Attributes) -> list[Attributes]:
     return [small for size in range(len(part) + 1) for small in combinations(part, size)]
 
 
-def _combined(tables: Sequence[tuple[Attributes, Floats, float]], sizes: Sequence[int]) -> dict[Attributes, Floats]:
-    """Each interaction of columns that some table has: the mean of the tables' interactions, weighted by precision.
+def _combined(
+    tables: Sequence[tuple[Attributes, Floats, float]], sizes: Sequence[int]
+) -> dict[Attributes, Floats]:
+    """Each interaction of columns that some table has:
+    the mean of the tables' interactions, weighted by precision.
 
     Input:  sets of columns with their tables and the precision of a cell
     """
@@ -179,17 +222,25 @@ def _combined(tables: Sequence[tuple[Attributes, Floats, float]], sizes: Sequenc
 
 
 def _centred(values: Floats) -> Floats:
-    """The interaction of all columns of a table: what is left of it without means along any axis."""
+    """The interaction of all columns of a table: what is left of
+    it without means along any axis.
+    """
     for axis in range(values.ndim):
         values = values - values.mean(axis=axis, keepdims=True)
     return values
 
 
-def _assembled(part: Attributes, interactions: Mapping[Attributes, Floats], sizes: Sequence[int]) -> Floats:
-    """A table from the interactions of its columns: each spread evenly over the cells that it is a sum of."""
+def _assembled(
+    part: Attributes, interactions: Mapping[Attributes, Floats], sizes: Sequence[int]
+) -> Floats:
+    """A table from the interactions of its columns:
+    each spread evenly over the cells that it is a sum of.
+    """
     values = np.zeros([sizes[i] for i in part])
     for small in _subsets(part):
-        values += expanded(interactions[small], small, part) * (cells_of(small, sizes) / cells_of(part, sizes))
+        values += expanded(interactions[small], small, part) * (
+            cells_of(small, sizes) / cells_of(part, sizes)
+        )
     return values
 
 
@@ -205,7 +256,9 @@ def _simplex(values: Floats, total: float) -> Floats:
 
 
 def _mixed(values: Floats, total: float) -> Floats:
-    """The table, of which a small part is replaced by the table of its margins if columns were independent."""
+    """The table, of which a small part is replaced by the table of its
+    margins if columns were independent.
+    """
     product = np.array(total)
     for axis in range(values.ndim):
         away = tuple(other for other in range(values.ndim) if other != axis)

@@ -1,10 +1,11 @@
-"""A graphical model of the rows: the distribution of largest entropy that fits noisy tables, by a junction tree.
+"""A graphical model of the rows: the distribution of largest entropy that fits
+noisy tables, by a junction tree.
 
-Everything here is computed from noisy tables and public numbers of keys. Junction trees follow from sets of columns and
-numbers of keys.
+Everything here is computed from noisy tables and public numbers of keys. Junction trees follow from
+sets of columns and numbers of keys.
 
-Keys of synthetic rows are drawn evenly, so that tables of the rows are near the model. The rows are drawn from the
-model alone. Their randomness hides nothing and need not be secret.
+Keys of synthetic rows are drawn evenly, so that tables of the rows are near the model. The rows are
+drawn from the model alone. Their randomness hides nothing and need not be secret.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from dpframe.theory.formulas.error import Attributes
 
 @dataclass(frozen=True)
 class JunctionTree:
-    """Cliques in an order in which each comes after its parent; a separator is what a clique shares with its parent.
+    """Cliques in an order in which each comes after its parent;
+    a separator is what a clique shares with its parent.
 
     Each column of a clique that its separator does not have is in no earlier clique.
     """
@@ -44,7 +46,8 @@ def cells_of(part: Iterable[int], sizes: Sequence[int]) -> int:
 
 
 def tree_cells(sets: Iterable[Attributes], sizes: Sequence[int]) -> int:
-    """The number of cells in the tables of all cliques together, in the junction tree of these sets.
+    """The number of cells in the tables of all cliques together, in
+    the junction tree of these sets.
 
     >>> tree_cells([(0, 1), (1, 2)], (2, 3, 5)), tree_cells([(0, 1), (1, 2), (0, 2)], (2, 3, 5))
     (21, 30)
@@ -53,10 +56,12 @@ def tree_cells(sets: Iterable[Attributes], sizes: Sequence[int]) -> int:
 
 
 def junction_tree(sets: Iterable[Attributes], sizes: Sequence[int]) -> JunctionTree:
-    """A junction tree whose cliques together have every column, and each of the sets within some clique.
+    """A junction tree whose cliques together have every column, and each
+    of the sets within some clique.
 
-    Columns are eliminated one after the other, the one with the smallest table first. The cliques are joined by a
-    spanning tree of largest separators, which has the running intersection property.
+    Columns are eliminated one after the other, the one with the smallest table first. The cliques
+    are joined by a spanning tree of largest separators, which has the running intersection
+    property.
 
     Source: Koller, Friedman 2009, "Probabilistic Graphical Models", sections 9.4.3 and 10.4
 
@@ -75,8 +80,12 @@ def junction_tree(sets: Iterable[Attributes], sizes: Sequence[int]) -> JunctionT
         order.append(child)
         parents.append(place if joined else -1)
         rest.remove(child)
-    separators = [0 if p < 0 else masks[i] & masks[order[p]] for i, p in zip(order, parents, strict=True)]
-    return JunctionTree(tuple(_members(masks[i]) for i in order), tuple(parents), tuple(map(_members, separators)))
+    separators = [
+        0 if p < 0 else masks[i] & masks[order[p]] for i, p in zip(order, parents, strict=True)
+    ]
+    return JunctionTree(
+        tuple(_members(masks[i]) for i in order), tuple(parents), tuple(map(_members, separators))
+    )
 
 
 def _members(mask: int) -> Attributes:
@@ -93,7 +102,9 @@ def _maximal(masks: Iterable[int]) -> list[int]:
 
 
 def _eliminated(sets: Iterable[Attributes], sizes: Sequence[int]) -> list[int]:
-    """The cliques of an elimination of all columns, as bits: each time the column with the smallest clique leaves."""
+    """The cliques of an elimination of all columns, as bits:
+    each time the column with the smallest clique leaves.
+    """
     logs = [math.log(size) + 1e-9 for size in sizes]
     neighbours = [1 << i for i in range(len(sizes))]
     for part in sets:
@@ -114,7 +125,9 @@ def _eliminated(sets: Iterable[Attributes], sizes: Sequence[int]) -> list[int]:
 
 
 def summed(values: Floats, part: Attributes, to: Attributes) -> Floats:
-    """The table of the columns `to`, added up from the table of more columns. Both are in growing order."""
+    """The table of the columns `to`, added up from the table of more columns.
+    Both are in growing order.
+    """
     away = tuple(axis for axis, i in enumerate(part) if i not in to)
     return np.asarray(values.sum(axis=away)) if away else values
 
@@ -139,10 +152,12 @@ class Beliefs:
         return None if home is None else summed(self.tables[home], self.tree.cliques[home], part)
 
     def given(self, places: Mapping[int, int]) -> Beliefs:
-        """The model of the rows that have one key in some columns: each column with the place of its key.
+        """The model of the rows that have one key in some columns:
+        each column with the place of its key.
 
-        Other cells become 0. Then each clique, from the leaves on, tells its parent by how much the cells of what they
-        share became less likely. So rows that are drawn from the roots on have the conditional distribution.
+        Other cells become 0. Then each clique, from the leaves on, tells its parent by how much the
+        cells of what they share became less likely. So rows that are drawn from the roots on have
+        the conditional distribution.
         """
         tables = []
         for table, clique in zip(self.tables, self.tree.cliques, strict=True):
@@ -151,18 +166,28 @@ class Beliefs:
             held[cells] = table[cells]
             tables.append(held)
         for i in reversed(range(len(tables))):
-            clique, separator, parent = self.tree.cliques[i], self.tree.separators[i], self.tree.parents[i]
+            clique, separator, parent = (
+                self.tree.cliques[i],
+                self.tree.separators[i],
+                self.tree.parents[i],
+            )
             if parent >= 0:
                 before = summed(self.tables[i], clique, separator)
                 ratio = summed(tables[i], clique, separator) / np.where(before > 0, before, 1)
-                tables[parent] = tables[parent] * expanded(ratio, separator, self.tree.cliques[parent])
+                tables[parent] = tables[parent] * expanded(
+                    ratio, separator, self.tree.cliques[parent]
+                )
         return replace(self, tables=tuple(tables))
 
     @cached_property
     def conditionals(self) -> tuple[Floats, ...]:
-        """For each clique its probabilities, with the separator's axes first and as one axis, and the others as one."""
+        """For each clique its probabilities, with the separator's axes first and as
+        one axis, and the others as one.
+        """
         shaped = []
-        for table, clique, separator in zip(self.tables, self.tree.cliques, self.tree.separators, strict=True):
+        for table, clique, separator in zip(
+            self.tables, self.tree.cliques, self.tree.separators, strict=True
+        ):
             first = [clique.index(i) for i in separator]
             rest = [axis for axis in range(len(clique)) if axis not in first]
             rows = int(np.prod([self.sizes[i] for i in separator], dtype=np.int64))
@@ -175,13 +200,17 @@ class Beliefs:
 _STEP = (5**0.5 - 1) / 2
 
 
-def drawn_rows(beliefs: Beliefs, rows: int, draw: np.random.Generator, *, evenly: bool = True) -> NDArray[np.int32]:
-    """Rows of the model: an array of shape (rows, columns) with the place of each row's key among the keys.
+def drawn_rows(
+    beliefs: Beliefs, rows: int, draw: np.random.Generator, *, evenly: bool = True
+) -> NDArray[np.int32]:
+    """Rows of the model: an array of shape (rows, columns) with the place of
+    each row's key among the keys.
 
-    Clique after clique, each row gets the columns that its clique adds, given those of the separator. Rows with equal
-    separators are ordered by their other columns, and take points of a sequence of steps of the golden ratio. So every
-    run of neighbouring rows has nearly the numbers of keys that the model expects, and tables of the rows are nearer to
-    the model than those of independent rows.
+    Clique after clique, each row gets the columns that its clique adds, given those of the
+    separator. Rows with equal separators are ordered by their other columns, and take points of a
+    sequence of steps of the golden ratio. So every run of neighbouring rows has nearly the numbers
+    of keys that the model expects, and tables of the rows are nearer to the model than those of
+    independent rows.
     """
     sizes, tree = beliefs.sizes, beliefs.tree
     codes = np.zeros((rows, len(sizes)), np.int32)
@@ -214,7 +243,9 @@ def row_cells(codes: NDArray[np.int32], part: Attributes, sizes: Sequence[int]) 
 
 
 def _chosen(table: Floats, given: Integers, points: Floats) -> Integers:
-    """For each row the place in its line of the table at which the cumulated share reaches its point."""
+    """For each row the place in its line of the table at which the
+    cumulated share reaches its point.
+    """
     width = table.shape[1]
     line = np.maximum(table, 0)
     totals = line.sum(axis=1, keepdims=True)

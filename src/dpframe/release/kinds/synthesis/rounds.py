@@ -1,8 +1,9 @@
-"""Rounds of a synthesis: choose the table that the model fits worst, measure it, and fit the model again.
+"""Rounds of a synthesis: choose the table that the model fits worst,
+measure it, and fit the model again.
 
-No other module of the room sees exact tables. A round asks two private questions of them. The exponential mechanism
-says which table to measure. Then that table is released with Gaussian noise. The costs of both in ρ are added up.
-Everything else is computed from these answers.
+No other module of the room sees exact tables. A round asks two private questions of them. The
+exponential mechanism says which table to measure. Then that table is released with Gaussian noise.
+The costs of both in ρ are added up. Everything else is computed from these answers.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ _NORMAL = math.sqrt(2 / math.pi)  # mean size of a standard normal number
 
 @dataclass(frozen=True)
 class TableRounds(Mechanism):
-    """Tables that are chosen in rounds by the exponential mechanism, and measured with Gaussian noise.
+    """Tables that are chosen in rounds by the exponential mechanism,
+    and measured with Gaussian noise.
 
-    `price` is the ρ of all rounds together. The scale is the standard deviation of the noise that would be on one table
-    alone at that price; tables that share it have more.
+    `price` is the ρ of all rounds together. The scale is the standard deviation of the noise that
+    would be on one table alone at that price; tables that share it have more.
     """
 
     price: Fraction = Fraction(0)
@@ -50,8 +52,10 @@ class RoundSettings:
     """Public settings of the rounds: how the price is split, and how large the model may become."""
 
     first: Fraction = Fraction(1, 4)  # share of ρ for the tables of single columns
-    named: Fraction = Fraction(1, 2)  # share of the rest for the tables that were asked by name, together
-    hint: Fraction = Fraction(1, 4)  # share of a table that is measured alone, as part of what other columns have
+    # share of the rest for the tables that were asked by name, together
+    named: Fraction = Fraction(1, 2)
+    # share of a table that is measured alone, as part of what other columns have
+    hint: Fraction = Fraction(1, 4)
     choosing: Fraction = Fraction(1, 10)  # share of a round's ρ for its choice
     rounds: int = 4  # for each column, if every measured table is worth its price
     cells: int = 300_000  # of the model's cliques together
@@ -63,9 +67,11 @@ class RoundSettings:
 
 @dataclass(frozen=True, repr=False)
 class Exact:
-    """Exact tables by their columns, as integers in units of 2^-fraction rows. They are not private.
+    """Exact tables by their columns, as integers in units of 2^-fraction rows.
+    They are not private.
 
-    One unit moves a table by at most `l1` in L1, and by at most the root of `l2_squared` in L2 (units of the integer).
+    One unit moves a table by at most `l1` in L1, and by at most the root of `l2_squared` in L2
+    (units of the integer).
     """
 
     read: Callable[[Attributes], Integers] = field(repr=False)
@@ -83,7 +89,9 @@ class Exact:
 
 @dataclass
 class _Purse:
-    """The part of ρ that is not spent. Each answer is paid before it is drawn, and never costs more than that."""
+    """The part of ρ that is not spent.
+    Each answer is paid before it is drawn, and never costs more than that.
+    """
 
     left: Fraction
 
@@ -106,17 +114,21 @@ def measured_and_fitted(
 ) -> tuple[list[MeasuredTable], Fit]:
     """Noisy tables, and the model that fits them.
 
-    Input:  exact: the tables of all single columns and of all candidates; sizes: the number of keys of each column;
-            weights: the candidates, each with its weight of 1 or more; rho: the price of all rounds together; draw:
-            random numbers for rows of the model, which tell nothing new about the data; hints: columns of which little
-            is asked, and which are no candidates; named: tables that are measured before any is chosen, all for the
-            same part of the price, as far as the model stays small enough
-    Bound:  which tables are named, and which of them are too large for the model, does not depend on the rows. So each
-            costs what `_measure` says, and no choice is paid
+    Input:  exact: the tables of all single columns and of all candidates; sizes: the number of keys
+            of each column; weights: the candidates, each with its weight of 1 or more; rho: the
+            price of all rounds together; draw: random numbers for rows of the model, which tell
+            nothing new about the data; hints: columns of which little is asked, and which are no
+            candidates; named: tables that are measured before any is chosen, all for the same part
+            of the price, as far as the model stays small enough
+    Bound:  which tables are named, and which of them are too large for the model, does not depend
+            on the rows. So each costs what `_measure` says, and no choice is paid
     """
     purse = _Purse(rho)
     parts = [settings.hint if i in hints else Fraction(1) for i in range(len(sizes))]
-    measured = [_measure(exact, (i,), rho * settings.first * part / sum(parts), purse) for i, part in enumerate(parts)]
+    measured = [
+        _measure(exact, (i,), rho * settings.first * part / sum(parts), purse)
+        for i, part in enumerate(parts)
+    ]
     for part in named:
         if _candidates(measured, sizes, {part: 1}, settings.cells):
             cost = (1 - settings.first) * rho * settings.named / len(named)
@@ -134,7 +146,9 @@ def measured_and_fitted(
             break
         part = _choose(exact, chosen, weights, model, step, purse)
         before = model.rows * model.table(part)
-        measured.append(_measure(exact, part, min(step * (1 - settings.choosing), purse.left), purse))
+        measured.append(
+            _measure(exact, part, min(step * (1 - settings.choosing), purse.left), purse)
+        )
         fit = fitted(sizes, measured, settings.sweeps)
         model = _Model(fit, settings, draw)
         moved = np.abs(model.rows * model.table(part) - before).sum()
@@ -148,7 +162,8 @@ def measured_and_fitted(
 def _measure(exact: Exact, part: Attributes, rho: Fraction, purse: _Purse) -> MeasuredTable:
     """A table with Gaussian noise of ρ on each cell.
 
-    Bound:  a unit moves the table by at most √l2² in L2, so noise of deviation σ costs l2² / 2σ² in ρ
+    Bound:  a unit moves the table by at most √l2² in L2, so noise of deviation σ costs l2² / 2σ² in
+            ρ
     Source: Bun, Steinke 2016, arXiv:1605.02065, Proposition 1.6
     """
     scale = gaussian_scale_rho(l2_squared=exact.l2_squared, rho=rho)
@@ -157,19 +172,28 @@ def _measure(exact: Exact, part: Attributes, rho: Fraction, purse: _Purse) -> Me
     noise = Gaussian(scale).draw(table.size)
     noisy = table.ravel() + noise if noise.dtype != object else table.ravel().astype(object) + noise
     unit = 0.5**exact.fraction
-    return MeasuredTable(part, np.asarray(noisy, np.float64).reshape(table.shape) * unit, scale * unit)
+    return MeasuredTable(
+        part, np.asarray(noisy, np.float64).reshape(table.shape) * unit, scale * unit
+    )
 
 
 def _candidates(
-    measured: Sequence[MeasuredTable], sizes: tuple[int, ...], weights: Mapping[Attributes, int], allowed: float
+    measured: Sequence[MeasuredTable],
+    sizes: tuple[int, ...],
+    weights: Mapping[Attributes, int],
+    allowed: float,
 ) -> list[Attributes]:
-    """The candidates with which the model stays small enough. This follows from what was measured before."""
+    """The candidates with which the model stays small enough.
+    This follows from what was measured before.
+    """
     sets = [one.part for one in measured]
     return [part for part in weights if tree_cells([*sets, part], sizes) <= allowed]
 
 
 class _Model:
-    """The tables that a model expects: exact where a clique has the columns, else of rows that are drawn from it."""
+    """The tables that a model expects: exact where a clique has the columns, else
+    of rows that are drawn from it.
+    """
 
     def __init__(self, fit: Fit, settings: RoundSettings, draw: np.random.Generator) -> None:
         self._fit, self.settings, self._draw = fit, settings, draw
@@ -191,7 +215,12 @@ class _Model:
         """The error that `table` may have (rows, in L1), since it is one of drawn rows."""
         if self._fit.beliefs.tree.home(part, self._fit.beliefs.sizes) is not None:
             return 0.0
-        return _NORMAL * float(np.sqrt(self.table(part)).sum()) * self.rows / math.sqrt(self.settings.sampled)
+        return (
+            _NORMAL
+            * float(np.sqrt(self.table(part)).sum())
+            * self.rows
+            / math.sqrt(self.settings.sampled)
+        )
 
 
 def _share(codes: NDArray[np.int32], part: Attributes, sizes: Sequence[int]) -> Floats:
@@ -209,11 +238,12 @@ def _choose(
 ) -> Attributes:
     """The candidate that the model fits worst, by the exponential mechanism.
 
-    Bound:  a score is a weight times an L1 distance of integers, less a public number. One unit moves it by at most
-            w·l1, w the largest weight, so all scores of candidates move within a range of 2·w·l1. At a rate r the
-            logarithms of probabilities then move within one of η = 2·w·l1·r, which costs η²/8 in ρ
-    Source: McKenna, Mullins, Sheldon, Miklau 2022, arXiv:2201.12677, for the scores; Cesar, Rogers 2021,
-            arXiv:2004.07223, for the cost
+    Bound:  a score is a weight times an L1 distance of integers, less a public number. One unit
+            moves it by at most w·l1, w the largest weight, so all scores of candidates move within
+            a range of 2·w·l1. At a rate r the logarithms of probabilities then move within one of η
+            = 2·w·l1·r, which costs η²/8 in ρ
+    Source: McKenna, Mullins, Sheldon, Miklau 2022, arXiv:2201.12677, for the scores; Cesar, Rogers
+            2021, arXiv:2004.07223, for the cost
     """
     settings = model.settings
     rho = step * settings.choosing
@@ -225,7 +255,9 @@ def _choose(
     scores = []
     for part in candidates:
         table, doubt = model.table(part), model.doubt(part)
-        expected = np.rint(np.minimum(table * (model.rows * scale), 2.0**61 // table.size)).astype(np.int64)
+        expected = np.rint(np.minimum(table * (model.rows * scale), 2.0**61 // table.size)).astype(
+            np.int64
+        )
         distance = int(np.abs(exact.table(part) - expected).sum())
         penalty = round(_NORMAL * deviation * table.size + doubt * scale)
         scores.append(max(min(weights[part] * (distance - penalty), 2**61), -(2**61)))

@@ -1,7 +1,8 @@
-"""Charts of releases: bars, lines, heat maps, and error against the price; and the text form of their numbers.
+"""Charts of releases: bars, lines, heat maps, and error against the price;
+and the text form of their numbers.
 
-A chart is made of released numbers, or of errors that are known before a release; no row is read here. Charts need the
-extra `charts` (Altair).
+A chart is made of released numbers, or of errors that are known before a release; no row is read
+here. Charts need the extra `charts` (Altair).
 """
 
 from dpframe.release.shown.charts.distances import distances_chart

@@ -1,7 +1,7 @@
 """Bars and lines with their intervals.
 
-Bars are horizontal for names, vertical for bins and numbers; dates and times are points. Lines stand in a band of
-their intervals: over time, and over more bins or numbers than bars can show.
+Bars are horizontal for names, vertical for bins and numbers; dates and times are points. Lines
+stand in a band of their intervals: over time, and over more bins or numbers than bars can show.
 """
 
 from __future__ import annotations
@@ -29,11 +29,14 @@ from dpframe.release.shown.charts.places import BinPlace, NumberPlace, Parts, Ti
 from dpframe.safe_text import for_script
 
 HIGH = 610  # height of the bars of a chart (pixels); with its title the chart stays within 800
-_ABOVE = {"titleAngle": 0, "titleAlign": "right", "titleX": -8, "titleY": -8}  # places the axis title above the labels
+# places the axis title above the labels
+_ABOVE = {"titleAngle": 0, "titleAlign": "right", "titleX": -8, "titleY": -8}
 
 
 def step_of(lines: int, series: int) -> int:
-    """The height of a group of horizontal bars (pixels): room for its label and for each of its bars."""
+    """The height of a group of horizontal bars (pixels):
+    room for its label and for each of its bars.
+    """
     return max(24, 14 * lines + 8, 13 * series + 8 if series > 1 else 0)
 
 
@@ -59,15 +62,25 @@ def below_one_another(parts: Parts, look: Look) -> tuple[Chart, Entries]:
         for label, (_, marks) in zip(labels, parts.groups, strict=True)
         for name, mark in marks.items()
     ]
-    axis = alt.Axis(title=parts.title, labelPadding=6, **_ABOVE, **lines_of_labels(labels, parts.title, centred=True))
-    y = alt.Y("label:N", sort=labels, axis=axis, scale=alt.Scale(paddingInner=0.28, paddingOuter=0.14))
+    axis = alt.Axis(
+        title=parts.title,
+        labelPadding=6,
+        **_ABOVE,
+        **lines_of_labels(labels, parts.title, centred=True),
+    )
+    y = alt.Y(
+        "label:N", sort=labels, axis=axis, scale=alt.Scale(paddingInner=0.28, paddingOuter=0.14)
+    )
     several = len(parts.series) > 1
     places = [y, alt.YOffset("series:N", sort=parts.series)] if several else [y]
     base = alt.Chart().encode(*places, tooltip=tooltips(parts.by, parts.values.title))
     tick = base.mark_tick(thickness=2, size=8, orient="vertical")
     lines = max((label.count("\n") + 1 for label in labels), default=1)
     step = {"step": step_of(lines, len(parts.series)), **({"for": "position"} if several else {})}
-    return _layers(rows, base, base, tick, parts, alt.X, look), {"width": look.width, "height": look.high or step}
+    return _layers(rows, base, base, tick, parts, alt.X, look), {
+        "width": look.width,
+        "height": look.high or step,
+    }
 
 
 def beside_one_another(parts: Parts, look: Look) -> tuple[Chart, Entries]:
@@ -94,7 +107,11 @@ def beside_one_another(parts: Parts, look: Look) -> tuple[Chart, Entries]:
         for number, name in enumerate(parts.series):
             if name in marks:
                 start = at + 0.08 + number * width
-                where = {"left": start, "right": start + width * 0.97, "middle": start + width * 0.485}
+                where = {
+                    "left": start,
+                    "right": start + width * 0.97,
+                    "middle": start + width * 0.485,
+                }
                 rows.append(_row(marks[name], name, parts, **where))
     scale = alt.Scale(domain=[0, size], nice=False, zero=False)
     base = alt.Chart().encode(tooltip=tooltips(parts.by, parts.values.title))
@@ -133,7 +150,10 @@ def label_every(labels: Sequence[str], room: float, *, by_value: bool) -> int:
     need = max((len(label) for label in labels), default=1) * 7 + 12
     least = max(math.ceil(need / room), 1)
     steps = (1, 2, 5, 10) if by_value else (1, 2, 3, 4, 5, 10)
-    return next((step * 10**power for power in range(20) for step in steps if step * 10**power >= least), least)
+    return next(
+        (step * 10**power for power in range(20) for step in steps if step * 10**power >= least),
+        least,
+    )
 
 
 def color_of(channel: Chart, parts: Parts, colors: Sequence[str], look: Look) -> Chart:
@@ -141,8 +161,16 @@ def color_of(channel: Chart, parts: Parts, colors: Sequence[str], look: Look) ->
     alt = altair()
     series = parts.series
     scale = alt.Scale(domain=series, range=list(colors[: len(series)]))
-    columns = max((look.width - 90 - 7 * len(parts.hue)) // (max(len(name) for name in series) * 7 + 30), 1)
-    legend = {"title": f"{parts.hue}:", "titleOrient": "left", "orient": "top", "columns": columns, "offset": 8}
+    columns = max(
+        (look.width - 90 - 7 * len(parts.hue)) // (max(len(name) for name in series) * 7 + 30), 1
+    )
+    legend = {
+        "title": f"{parts.hue}:",
+        "titleOrient": "left",
+        "orient": "top",
+        "columns": columns,
+        "offset": 8,
+    }
     key_legend = alt.Legend(**legend, symbolType="square") if parts.hue else None
     return channel("series:N", scale=scale, sort=series, legend=key_legend)
 
@@ -160,7 +188,8 @@ def _layers(
 ) -> Chart:
     """Bars, or points for dates and times, with the lines and ends of their intervals.
 
-    `base` encodes the places of marks, and `filled` the extent of bars; `channel` is the axis of values.
+    `base` encodes the places of marks, and `filled` the extent of bars; `channel` is the axis of
+    values.
     """
     alt = altair()
     second, zero = (alt.X2, alt.X2Datum) if channel is alt.X else (alt.Y2, alt.Y2Datum)
@@ -186,7 +215,8 @@ def _layers(
 
 # Lines
 
-Lines = Mapping[str, Sequence[tuple[float, ChartMark]]]  # the marks of each series, each with its place on the axis
+# the marks of each series, each with its place on the axis
+Lines = Mapping[str, Sequence[tuple[float, ChartMark]]]
 _POINTS = 62  # the largest number of points of a line that are marked
 _HIGH = 380  # height (pixels)
 _TICKED = 31  # the largest number of dates that have ticks of their own
@@ -194,11 +224,14 @@ _SIGN = 6.6  # width of a sign in a label of 12 pixels (pixels)
 
 
 def over_time(lines: Lines, parts: Parts, look: Look) -> tuple[Chart, Entries]:
-    """A line for each series over dates or times, in a band of the intervals; a suppressed number leaves a gap.
+    """A line for each series over dates or times, in a band of the intervals;
+    a suppressed number leaves a gap.
 
-    Ticks of few dates are at dates of the table, such as the first days of months. Others are at round dates.
+    Ticks of few dates are at dates of the table, such as the first days of months. Others are at
+    round dates.
 
-    Input:  lines: the marks of each series with their moments (milliseconds); parts of the chart; look
+    Input:  lines: the marks of each series with their moments (milliseconds); parts of the chart;
+            look
     """
     alt = altair()
     moments = [moment for line in lines.values() for moment, _ in line]
@@ -212,7 +245,9 @@ def over_time(lines: Lines, parts: Parts, look: Look) -> tuple[Chart, Entries]:
     places = sorted(set(moments))
     if len(places) <= _TICKED and parts.place == TimePlace():
         axis.format, size = _form(places)
-        axis.values = places[:: math.ceil(len(places) / max((look.width - 70) // (size * _SIGN + 14), 1))]
+        axis.values = places[
+            :: math.ceil(len(places) / max((look.width - 70) // (size * _SIGN + 14), 1))
+        ]
     elif low == high:
         axis.values = [low]
     scale = alt.Scale(type="utc", domain=[low - room, high + room], nice=False)
@@ -220,39 +255,59 @@ def over_time(lines: Lines, parts: Parts, look: Look) -> tuple[Chart, Entries]:
 
 
 def _form(places: Sequence[float]) -> tuple[str, int]:
-    """The shortest format of ISO 8601 that shows moments (milliseconds) in full, and its length in signs."""
+    """The shortest format of ISO 8601 that shows moments (milliseconds) in
+    full, and its length in signs.
+    """
     if all(place % (1000 * DAY) == 0 for place in places):
         return "%Y-%m-%d", 10
-    return ("%Y-%m-%d %H:%M", 16) if all(place % 60_000 == 0 for place in places) else ("%Y-%m-%d %H:%M:%S", 19)
+    return (
+        ("%Y-%m-%d %H:%M", 16)
+        if all(place % 60_000 == 0 for place in places)
+        else ("%Y-%m-%d %H:%M:%S", 19)
+    )
 
 
 def over_steps(
     lines: Lines, ticks: Mapping[float, str], size: float, parts: Parts, look: Look
 ) -> tuple[Chart, Entries]:
-    """A line over bins or numbers, if there are too many for bars; `ticks` has their labels by place."""
+    """A line over bins or numbers, if there are too many for bars;
+    `ticks` has their labels by place.
+    """
     alt = altair()
     scale = alt.Scale(domain=[0, size], nice=False, zero=False)
-    return _lines(lines, alt.X("place:Q", axis=steps_axis(ticks, parts.title), scale=scale), parts, look)
+    return _lines(
+        lines, alt.X("place:Q", axis=steps_axis(ticks, parts.title), scale=scale), parts, look
+    )
 
 
 def _lines(lines: Lines, x: Chart, parts: Parts, look: Look) -> tuple[Chart, Entries]:
     alt = altair()
     ordered = {name: sorted(line, key=lambda pair: pair[0]) for name, line in lines.items()}
     bands = dict(zip(lines, TINTS if len(lines) == 1 else BANDS, strict=False))
-    rows = [mark.row(name, place=place, band=bands[name]) for name, line in ordered.items() for place, mark in line]
+    rows = [
+        mark.row(name, place=place, band=bands[name])
+        for name, line in ordered.items()
+        for place, mark in line
+    ]
     base = alt.Chart().encode(x, tooltip=tooltips(parts.by, parts.values.title))
     color = color_of(alt.Color, parts, SERIES, look)
     value, lower = parts.values.encoding(alt.Y, zero=False), parts.values.end(alt.Y, "lower")
-    opacity = 1 if len(parts.series) == 1 else BAND  # Several bands are translucent, so that none hides another.
+    # Several bands are translucent, so that none hides another.
+    opacity = 1 if len(parts.series) == 1 else BAND
     fill = alt.Fill("band:N", scale=None)
-    band = base.mark_area(fillOpacity=opacity).encode(lower, alt.Y2("upper"), fill, alt.Detail("series:N"))
-    longest = max(len(line) for line in ordered.values())
-    line = base.mark_line(strokeWidth=2 if longest <= 2 * _POINTS else 1.2 if longest <= 8 * _POINTS else 0.6).encode(
-        value, color
+    band = base.mark_area(fillOpacity=opacity).encode(
+        lower, alt.Y2("upper"), fill, alt.Detail("series:N")
     )
+    longest = max(len(line) for line in ordered.values())
+    line = base.mark_line(
+        strokeWidth=2 if longest <= 2 * _POINTS else 1.2 if longest <= 8 * _POINTS else 0.6
+    ).encode(value, color)
     layers = [band, line]
     if longest <= _POINTS:
         layers.append(base.mark_point(filled=True, opacity=1, size=30).encode(value, color))
     if longest == 1:
         layers.append(base.mark_rule(strokeWidth=2).encode(lower, alt.Y2("upper"), color))
-    return alt.layer(*layers, data=alt.InlineData(values=rows)), {"width": look.width, "height": look.high or _HIGH}
+    return alt.layer(*layers, data=alt.InlineData(values=rows)), {
+        "width": look.width,
+        "height": look.high or _HIGH,
+    }

@@ -12,7 +12,8 @@ _BAR = 16  # height of a table's line (pixels)
 
 
 def distances_chart(distances: pl.DataFrame, look: Look) -> Chart:
-    """A bar for each table with its distance, the farthest first, and a tick for what noise alone makes (Altair).
+    """A bar for each table with its distance, the farthest first, and a tick for
+    what noise alone makes (Altair).
 
     Input:  distances: columns `table`, `distance` and `noise`, of which the first 40 rows are shown
     """
@@ -21,7 +22,10 @@ def distances_chart(distances: pl.DataFrame, look: Look) -> Chart:
     labels = [str(text) for text in shown["table"]]
     room = min(lines_of_labels(labels, centred=True)["minExtent"], look.label)
     place = alt.Y(
-        "table:N", sort=shown["table"].to_list(), title=None, axis=alt.Axis(labelLimit=look.label, minExtent=room)
+        "table:N",
+        sort=shown["table"].to_list(),
+        title=None,
+        axis=alt.Axis(labelLimit=look.label, minExtent=room),
     )
     base = alt.Chart(alt.InlineData(values=shown.to_dicts()))
     axis = alt.X("distance:Q", title="part of the rows", axis=alt.Axis(format="~%", tickCount=5))
@@ -30,8 +34,11 @@ def distances_chart(distances: pl.DataFrame, look: Look) -> Chart:
     heading = Heading(
         "Synthetic rows and noisy tables",
         (
-            "Bar: the part of the synthetic rows that would have to change to agree with the noisy table.",
+            "Bar: the part of the synthetic rows that would have to change to agree with the "
+            "noisy table.",
             "Tick: as much as the noise of the table makes by itself.",
         ),
     )
-    return drawn(bars + ticks, heading, look, {"width": look.width, "height": look.high or alt.Step(_BAR)})
+    return drawn(
+        bars + ticks, heading, look, {"width": look.width, "height": look.high or alt.Step(_BAR)}
+    )

@@ -1,4 +1,6 @@
-"""The chart of a budget's forecast: the spent and the expected loss, day by day, up to the limit."""
+"""The chart of a budget's forecast: the spent and the expected
+loss, day by day, up to the limit.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +14,32 @@ from dpframe.usage import body_of
 
 _HIGH = 160  # pixels of each budget
 _KINDS = {"spent": SERIES[0], "planned": TINTS[0], "expected": NOISE}
-_LINES = ("Up to the dashed line a budget pays.", "Planned: by allowances. Expected: at the pace of the last days.")
+_LINES = (
+    "Up to the dashed line a budget pays.",
+    "Planned: by allowances. Expected: at the pace of the last days.",
+)
 
 
 @body_of(Forecast.plot)
 def forecast_chart(forecast: Forecast) -> Chart:
-    """An area for each budget and allowance, with a line at its limit. Errors: UnsupportedOperation without Altair."""
+    """An area for each budget and allowance, with a line at its limit.
+    Errors: UnsupportedOperation without Altair.
+    """
     alt, look = altair(), Look()
     if not forecast.table.height:
-        raise UnsupportedOperation("plot(): nothing was spent yet and nothing is planned, so there is no chart.")
+        raise UnsupportedOperation(
+            "plot(): nothing was spent yet and nothing is planned, so there is no chart."
+        )
     kinds = [kind for kind in _KINDS if kind in forecast.table.get_column("kind").to_list()]
     begins = forecast.table.with_columns(pl.col("day").cast(pl.Datetime("ms")))
     lasts = begins.group_by("of", "kind", maintain_order=True).last().select(begins.columns)
-    ends = lasts.with_columns(pl.col("day").dt.offset_by("1d"))  # the step of the last day is as wide as the others
-    steps = pl.concat([begins, ends]).sort("of", "day", "total").with_columns(pl.col("day").dt.epoch("ms"))
+    # the step of the last day is as wide as the others
+    ends = lasts.with_columns(pl.col("day").dt.offset_by("1d"))
+    steps = (
+        pl.concat([begins, ends])
+        .sort("of", "day", "total")
+        .with_columns(pl.col("day").dt.epoch("ms"))
+    )
     whole = "utchours(datum.value) == 0 ? utcFormat(datum.value, '%Y-%m-%d') : ''"
     days = alt.Axis(title=None, labelExpr=whole, tickCount=5, grid=False, labelOverlap=True)
     x = alt.X("day:T", axis=days, scale=alt.Scale(type="utc"))
@@ -39,11 +53,20 @@ def forecast_chart(forecast: Forecast) -> Chart:
             scale=alt.Scale(domain=kinds, range=[_KINDS[kind] for kind in kinds]),
             legend=alt.Legend(title=None, orient="top", symbolType="square"),
         ),
-        tooltip=["of:N", alt.Tooltip("day:T", format="%Y-%m-%d"), "spent:Q", "total:Q", "limit:Q", "kind:N"],
+        tooltip=[
+            "of:N",
+            alt.Tooltip("day:T", format="%Y-%m-%d"),
+            "spent:Q",
+            "total:Q",
+            "limit:Q",
+            "kind:N",
+        ],
     )
     limit = base.mark_rule(color=GREY, strokeDash=[4, 3]).encode(y="limit:Q")
     each = alt.layer(area, limit).properties(width=look.width - 90, height=_HIGH)
-    header = alt.Header(title=None, labelColor=GREY, labelFontSize=12, labelOrient="top", labelAnchor="start")
+    header = alt.Header(
+        title=None, labelColor=GREY, labelFontSize=12, labelOrient="top", labelAnchor="start"
+    )
     data = alt.InlineData(values=steps.to_dicts())
     chart = each.facet(row=alt.Row("of:N", header=header), data=data)
     return drawn(

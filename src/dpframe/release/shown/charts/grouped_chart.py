@@ -1,4 +1,6 @@
-"""The chart of a grouped release: its kind, the groups and series that are shown, and notes on those that are not."""
+"""The chart of a grouped release: its kind, the groups and series that are shown,
+and notes on those that are not.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,15 @@ from dpframe.release.shown.charts.bars import (
 )
 from dpframe.release.shown.charts.look import SERIES, Heading, Look, Order, drawn, label_of_key
 from dpframe.release.shown.charts.marks import ChartMark
-from dpframe.release.shown.charts.places import BinPlace, Grouped, Groups, NumberPlace, Parts, TimePlace, read_parts
+from dpframe.release.shown.charts.places import (
+    BinPlace,
+    Grouped,
+    Groups,
+    NumberPlace,
+    Parts,
+    TimePlace,
+    read_parts,
+)
 
 _BARS = 120  # the largest number of vertical bars; for more, a line is drawn
 _NOTED = 3  # the largest number of groups that a note lists
@@ -51,13 +61,21 @@ def grouped_chart(grouped: Grouped, heading: Heading, look: Look) -> Chart:
             note = ""
     mark_name = "Band" if as_lines else "Whiskers"
     sure = "" if grouped.sure else ", likely and not proved"
-    intervals = f"{mark_name}: {100 * (1 - grouped.alpha):.6g}% margins of error {grouped.covers.margins}{sure}."
+    intervals = (
+        f"{mark_name}: {100 * (1 - grouped.alpha):.6g}% margins of error "
+        f"{grouped.covers.margins}{sure}."
+    )
     hollow = any(mark.noise for mark in parts.marks) and not as_lines
     hollow_note = "Hollow: no larger than the margin of error." if hollow else ""
     missing = sum(mark.value is None for mark in parts.marks)
     notes += [note, f"Suppressed or hidden by noise: {missing:,}." if missing else ""]
     return drawn(
-        chart, heading.also(" ".join(filter(None, [intervals, hollow_note])), " ".join(filter(None, notes))), look, size
+        chart,
+        heading.also(
+            " ".join(filter(None, [intervals, hollow_note])), " ".join(filter(None, notes))
+        ),
+        look,
+        size,
     )
 
 
@@ -81,12 +99,16 @@ def _fewer_series(parts: Parts) -> Parts:
 
 
 def _cut(parts: Parts, look: Look) -> tuple[Parts, str]:
-    """The parts with as many groups as fit, in order, and a note on the others; the `rest` group stays last."""
+    """The parts with as many groups as fit, in order, and a note on the
+    others; the `rest` group stays last.
+    """
     apart = [(key, of) for key, of in parts.groups if any(mark.rest for mark in of.values())]
     groups = [(key, of) for key, of in parts.groups if not any(mark.rest for mark in of.values())]
     every = len(groups)
     order = look.order
-    if order is None and how_many_fit([key for key, _ in parts.groups], len(parts.series), look) < len(parts.groups):
+    if order is None and how_many_fit(
+        [key for key, _ in parts.groups], len(parts.series), look
+    ) < len(parts.groups):
         order = Order.LARGEST
     if order is Order.LARGEST:
         groups.sort(key=lambda pair: -_size(pair[1]))
@@ -96,17 +118,25 @@ def _cut(parts: Parts, look: Look) -> tuple[Parts, str]:
     groups = groups[: max(fit, 1)]
     missing = every - len(groups)
     which = {Order.LARGEST: "largest", Order.SMALLEST: "smallest"}.get(order or Order.KEYS, "first")
-    note = f"The {len(groups)} {which} of {every:,} groups; {missing:,} are not shown." if missing else ""
+    note = (
+        f"The {len(groups)} {which} of {every:,} groups; {missing:,} are not shown."
+        if missing
+        else ""
+    )
     parts = replace(parts, groups=[*groups, *apart])
     return replace(parts, values=parts.values.of(parts.marks)), note
 
 
 def _apart(parts: Parts) -> tuple[Parts, str, Groups]:
-    """The parts with the groups that have a place on the axis, a note on the other groups, and these groups."""
+    """The parts with the groups that have a place on the axis, a note on the
+    other groups, and these groups.
+    """
     placed: Groups = []
     apart: Groups = []
     for key, of in parts.groups:
-        (apart if key[0] is None or any(mark.rest for mark in of.values()) else placed).append((key, of))
+        (apart if key[0] is None or any(mark.rest for mark in of.values()) else placed).append(
+            (key, of)
+        )
     texts = [
         f"{', '.join(filter(None, [label_of_key(key), name]))}: {mark.text}"
         for key, of in apart

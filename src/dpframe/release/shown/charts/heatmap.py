@@ -1,4 +1,6 @@
-"""The chart of a crosstab: shaded cells with their numbers; cells within their margin of error are hatched."""
+"""The chart of a crosstab: shaded cells with their numbers;
+cells within their margin of error are hatched.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ from dpframe.release.shown.crosstab import Crosstab
 # Cells are opaque, so that their numbers are readable on dark and on light pages.
 _SHADES = ("#eaf1f8", "#1f5a92")
 _BELOW, _ZERO = "#a8481c", "#f4f2ee"
-_PLAIN = "#e4e4e4"  # the colour under the hatching of a cell that is no larger than its margin of error
+# the colour under the hatching of a cell that is no larger than its margin of error
+_PLAIN = "#e4e4e4"
 _HATCH, _INK, _PAPER = "#c4c4c4", "#22303c", "#ffffff"
 _CELL = (50, 34)  # the smallest width and height of a cell with a number (pixels)
 _BARE = (14, 14)  # the smallest width and height of a cell without a number (pixels)
@@ -64,9 +67,11 @@ def heatmap(
 ) -> Chart:
     """A crosstab as shaded cells with their numbers and margins of error; margins stay unshaded.
 
-    Input:  grid, with intervals; words: a description of the numbers; heading; look; signed: whether a number can be
-            negative without noise (there are then two colours, on either side of zero); covers: what intervals hold
-    Output: Altair chart, at most 800 pixels wide and high; for larger tables the largest rows and columns
+    Input:  grid, with intervals; words: a description of the numbers; heading; look; signed:
+            whether a number can be negative without noise (there are then two colours, on either
+            side of zero); covers: what intervals hold
+    Output: Altair chart, at most 800 pixels wide and high; for larger tables the largest rows and
+            columns
     Errors: UnsupportedOperation if there is no cell
     """
     if not all(grid.sizes):
@@ -95,7 +100,8 @@ def heatmap(
     ]
     if sheet.numbers:
         layers += _numbers(base, _ink(deep))
-    elif any(row["value"] is None for row in rows):  # a row or column of them alone would not be on the axis
+    # a row or column of them alone would not be on the axis
+    elif any(row["value"] is None for row in rows):
         missing = base.transform_filter("!isValid(datum.value)")
         layers.append(missing.mark_text(fontSize=12, color=GREY).encode(text="text:N"))
     meanings = _meanings(sheet, shared_error, covers, hatched=any(row["noise"] for row in rows))
@@ -158,8 +164,12 @@ def _sheet(grid: Crosstab, look: Look) -> _Sheet:
     return _without_numbers(grid, look, room, tall)
 
 
-def _with_numbers(grid: Crosstab, row_labels: list[str], need: int, room: int, tall: int, look: Look) -> _Sheet | None:
-    """A sheet of cells with numbers; None if labels (slanted if they are long) leave too little room."""
+def _with_numbers(
+    grid: Crosstab, row_labels: list[str], need: int, room: int, tall: int, look: Look
+) -> _Sheet | None:
+    """A sheet of cells with numbers; None if labels (slanted if they
+    are long) leave too little room.
+    """
     most = room // len(grid.columns)
     words = max(len(word) for key in grid.columns for word in label_of_key(key).split())
     width = min(max(need, min(words * 7 + 10, 110), 84 if len(grid.columns) <= 5 else 0), most)
@@ -173,14 +183,20 @@ def _with_numbers(grid: Crosstab, row_labels: list[str], need: int, room: int, t
         return None
     lines = max(label.count("\n") + 1 for label in row_labels)
     tall -= max(_reach(top) - 90, 0) if angle else 0
-    height = tall // len(grid.rows) if look.high else min(max(_CELL[1], 14 * lines + 6), tall // len(grid.rows))
+    height = (
+        tall // len(grid.rows)
+        if look.high
+        else min(max(_CELL[1], 14 * lines + 6), tall // len(grid.rows))
+    )
     if height < 20:
         return None
     return _Sheet(grid, row_labels, top, width, height, True, angle, ())
 
 
 def _turned(columns: Sequence[Any], width: int) -> tuple[list[str], int]:
-    """Labels for narrow columns, and their angle: slanted, or vertical if they have too many lines."""
+    """Labels for narrow columns, and their angle: slanted, or
+    vertical if they have too many lines.
+    """
     if width >= _UPRIGHT:
         for pixels in (150, 200):
             labels = labels_of(columns, pixels)
@@ -190,7 +206,9 @@ def _turned(columns: Sequence[Any], width: int) -> tuple[list[str], int]:
 
 
 def _overhang(labels: Sequence[str], angle: int) -> int:
-    """The length by which the longest line of a slanted label reaches beyond its column, to the right (pixels)."""
+    """The length by which the longest line of a slanted label reaches beyond its
+    column, to the right (pixels).
+    """
     return int(0.65 * _reach(labels)) if angle == -50 else 0
 
 
@@ -200,19 +218,27 @@ def _reach(labels: Sequence[str]) -> int:
 
 
 def _without_numbers(grid: Crosstab, look: Look, room: int, tall: int) -> _Sheet:
-    """A sheet of shades without numbers and margins; of too many rows or columns only the largest are shown."""
+    """A sheet of shades without numbers and margins;
+    of too many rows or columns only the largest are shown.
+    """
     height, width = grid.sizes
     tall -= max(min(7 * max(len(label_of_key(key)) for key in grid.columns), 250) - 60, 0)
     most = max(tall // _BARE[1], 1), max(room // _BARE[0], 1)
     notes = []
     shown_places = []
-    for number, limit, sums, name in zip((height, width), most, _sums(grid), ("rows", "columns"), strict=True):
+    for number, limit, sums, name in zip(
+        (height, width), most, _sums(grid), ("rows", "columns"), strict=True
+    ):
         places = np.arange(number)
         if number > limit:
             ordered = look.order not in (None, Order.KEYS)
-            places = places[:limit] if ordered else np.sort(np.argsort(-sums, kind="stable")[:limit])
+            places = (
+                places[:limit] if ordered else np.sort(np.argsort(-sums, kind="stable")[:limit])
+            )
             which = "smallest" if look.order is Order.SMALLEST else "largest"
-            notes.append(f"The {limit} {which} of {number:,} {name}; {number - limit:,} are not shown.")
+            notes.append(
+                f"The {limit} {which} of {number:,} {name}; {number - limit:,} are not shown."
+            )
         shown_places.append(places)
     part = _taken(grid, shown_places[0], shown_places[1], margins=False)
     lines = max(label.count("\n") + 1 for label in labels_of(part.rows, min(look.label, 220)))
@@ -240,12 +266,16 @@ def _text(grid: Crosstab, i: int, j: int) -> str:
 
 
 def _rows(sheet: _Sheet) -> tuple[list[Entries], str | None]:
-    """The cells as rows of data, and the margin of error that all inner cells share, if there is one."""
+    """The cells as rows of data, and the margin of error that all
+    inner cells share, if there is one.
+    """
     grid = sheet.grid
     height, width = grid.sizes
     shared_error = margins(
         e
-        for e, v in zip(grid.errors[:height, :width].ravel(), grid.values[:height, :width].ravel(), strict=True)
+        for e, v in zip(
+            grid.errors[:height, :width].ravel(), grid.values[:height, :width].ravel(), strict=True
+        )
         if v is not None
     )
     rows = []
@@ -279,10 +309,25 @@ def _axes(sheet: _Sheet) -> tuple[Chart, Chart]:
     grid = sheet.grid
     turned: Entries = {"labelAngle": 0, "labelPadding": _above(14)}
     if sheet.angle == -50:
-        turned = {"labelAngle": -50, "labelAlign": "left", "labelPadding": _above(9), "labelOffset": _above(-5, 0)}
+        turned = {
+            "labelAngle": -50,
+            "labelAlign": "left",
+            "labelPadding": _above(9),
+            "labelOffset": _above(-5, 0),
+        }
     if sheet.angle == -90:
-        turned = {"labelAngle": -90, "labelAlign": "left", "labelPadding": 5, "labelOffset": _above(-7, 0)}
-    top = {"orient": "top", "titleAnchor": "start", **lines_of_labels(sheet.across, centred=False), **turned}
+        turned = {
+            "labelAngle": -90,
+            "labelAlign": "left",
+            "labelPadding": 5,
+            "labelOffset": _above(-7, 0),
+        }
+    top = {
+        "orient": "top",
+        "titleAnchor": "start",
+        **lines_of_labels(sheet.across, centred=False),
+        **turned,
+    }
     beside = {"titleAngle": 0, "titleAlign": "right", "titleX": -8, "titleY": -8, "labelPadding": 6}
     across = alt.Axis(title=", ".join(grid.across), **top)
     title = ", ".join(grid.down)
@@ -309,27 +354,38 @@ def _tips(grid: Crosstab, words: str) -> list[Chart]:
 
 
 def _scale(inside: Sequence[float], signed: bool) -> tuple[Chart, str]:
-    """The colours of cells, and the condition under which a cell is so dark that its number must be white."""
+    """The colours of cells, and the condition under which a cell is so dark
+    that its number must be white.
+    """
     alt = altair()
     most, plain = max(map(abs, inside), default=0.0) or 1.0, {"clamp": True, "interpolate": "rgb"}
     if signed and min(inside, default=0.0) < 0:
         scale = alt.Scale(domain=[-most, 0, most], range=[_BELOW, _ZERO, _SHADES[1]], **plain)
         return scale, f"abs(datum.value) > {0.6 * most!r}"
-    return alt.Scale(domain=[0, most], range=list(_SHADES), **plain), f"datum.value > {0.6 * most!r}"
+    return alt.Scale(
+        domain=[0, most], range=list(_SHADES), **plain
+    ), f"datum.value > {0.6 * most!r}"
 
 
 def _ink(deep: str) -> Chart:
-    """The colour of a number: white on dark cells, dark on light cells, and the colour of the axes in a margin."""
+    """The colour of a number: white on dark cells, dark on light cells, and the
+    colour of the axes in a margin.
+    """
     inner = {"test": "isValid(datum.value)", "value": _INK}
     return {
-        "condition": [{"test": f"{inner['test']} && !datum.noise && ({deep})", "value": _PAPER}, inner],
+        "condition": [
+            {"test": f"{inner['test']} && !datum.noise && ({deep})", "value": _PAPER},
+            inner,
+        ],
         "value": GREY,
     }
 
 
 def _numbers(base: Chart, color: Chart) -> list[Chart]:
     """The numbers of cells, and below them their margins of error unless all cells share one."""
-    alone, above = (base.transform_filter(test) for test in ("datum.error == ''", "datum.error != ''"))
+    alone, above = (
+        base.transform_filter(test) for test in ("datum.error == ''", "datum.error != ''")
+    )
     return [
         alone.mark_text(fontSize=12).encode(text="text:N", color=color),
         above.mark_text(dy=-6, fontSize=12).encode(text="text:N", color=color),
@@ -347,9 +403,9 @@ def _hatched(base: Chart, sheet: _Sheet, some: bool) -> list[Chart]:
     noise = base.transform_filter("datum.noise")
     return [
         noise.mark_rect(color=_PLAIN),
-        noise.mark_point(shape=lines, size=4, filled=False, stroke=_HATCH, strokeWidth=1, opacity=1).encode(
-            size=alt.value(4)
-        ),
+        noise.mark_point(
+            shape=lines, size=4, filled=False, stroke=_HATCH, strokeWidth=1, opacity=1
+        ).encode(size=alt.value(4)),
     ]
 
 
@@ -367,7 +423,9 @@ def _hatching(width: float, height: float, apart: float = 9.0) -> str:
     return "".join(parts)
 
 
-def _meanings(sheet: _Sheet, shared_error: str | None, covers: Covers, *, hatched: bool) -> list[str]:
+def _meanings(
+    sheet: _Sheet, shared_error: str | None, covers: Covers, *, hatched: bool
+) -> list[str]:
     """The lines of the subtitle that explain shades, numbers and hatching."""
     grid = sheet.grid
     inner = grid.errors[: grid.sizes[0], : grid.sizes[1]]
@@ -378,10 +436,16 @@ def _meanings(sheet: _Sheet, shared_error: str | None, covers: Covers, *, hatche
     elif sheet.numbers and errors.size:
         lines.append(f"Small: 95% margins of error {covers.margins}.")
     elif errors.size:
-        lines.append(f"95% margins of error {covers.margins}: up to ± {margin(float(errors.max()))}.")
+        lines.append(
+            f"95% margins of error {covers.margins}: up to ± {margin(float(errors.max()))}."
+        )
     if hatched:
         lines.append("Hatched: no larger than the margin of error.")
-    marks = dict.fromkeys(_text(grid, i, j) for i, j in np.ndindex(grid.values.shape) if grid.values[i, j] is None)
+    marks = dict.fromkeys(
+        _text(grid, i, j) for i, j in np.ndindex(grid.values.shape) if grid.values[i, j] is None
+    )
     if marks:
-        lines.append(f"{', '.join(marks)}: no number is {'shown' if grid.marks is not None else 'released'}.")
+        lines.append(
+            f"{', '.join(marks)}: no number is {'shown' if grid.marks is not None else 'released'}."
+        )
     return [" ".join(lines)] if lines else []

@@ -1,4 +1,6 @@
-"""The look of every chart: size, colours for light and dark pages, title, and the arguments of `plot()` for them."""
+"""The look of every chart: size, colours for light and dark pages, title, and the
+arguments of `plot()` for them.
+"""
 
 from __future__ import annotations
 
@@ -14,25 +16,36 @@ from dpframe.errors import InvalidArgument
 from dpframe.plan import Derivation, on_its_day
 from dpframe.usage import read_whole
 
-# Colours with equal contrast on white and on the #111 of dark notebooks; charts have no background. Shapes are opaque,
-# or translucent in dark colours: on a transparent background vl-convert writes translucent light colours too dark.
+# Colours with equal contrast on white and on the #111 of dark notebooks; charts have no background.
+# Shapes are opaque, or translucent in dark colours: on a transparent background vl-convert writes
+# translucent light colours too dark.
 GREY = "#797979"  # texts, axes
 FAINT = "#888888"  # the lines of a grid
 NOISE = "#8a8a8a"  # numbers that are no larger than their margins of error
-SERIES = ("#2b6cb0", "#c0600f", "#12805f", "#93479a", "#857014", "#bb3d3d")  # lines; they differ in brightness too
-TINTS = ("#a3c7e8", "#f3bd8d", "#92d2bb", "#d9b0dc", "#d6ca86", "#efaaaa")  # fillings inside the lines
-BANDS = ("#0f4272", "#723500", "#005a3c", "#56225c", "#5a4a00", "#701c1c")  # bands, at the opacity BAND
+# lines; they differ in brightness too
+SERIES = ("#2b6cb0", "#c0600f", "#12805f", "#93479a", "#857014", "#bb3d3d")
+# fillings inside the lines
+TINTS = ("#a3c7e8", "#f3bd8d", "#92d2bb", "#d9b0dc", "#d6ca86", "#efaaaa")
+# bands, at the opacity BAND
+BANDS = ("#0f4272", "#723500", "#005a3c", "#56225c", "#5a4a00", "#701c1c")
 BAND = 0.45
 
 MOST = 800  # the largest default width and height of a chart (pixels)
 _WIDTH = 640  # the default width (pixels)
 _LETTER = 6.8  # width of a letter in a label of 12 pixels, in a wide font (pixels)
 _LINES = 12  # the largest number of lines of a label
-_PARTS = {"": "", "index": ", in % of the row", "columns": ", in % of the column", "all": ", in % of all cells"}
+_PARTS = {
+    "": "",
+    "index": ", in % of the row",
+    "columns": ", in % of the column",
+    "all": ", in % of all cells",
+}
 
 
 class Order(StrEnum):
-    """The order of groups: that of the released table, the largest number first, or the smallest first."""
+    """The order of groups: that of the released table, the largest
+    number first, or the smallest first.
+    """
 
     KEYS = "keys"
     LARGEST = "descending"
@@ -41,7 +54,9 @@ class Order(StrEnum):
 
 @dataclass(frozen=True)
 class Look:
-    """The arguments of `plot()` about the look of a chart; None for a default. Sizes are in pixels."""
+    """The arguments of `plot()` about the look of a chart; None for a default.
+    Sizes are in pixels.
+    """
 
     title: str | None = None
     wide: int | None = None
@@ -85,20 +100,30 @@ def title_of(why: Derivation, words: str, by: Sequence[str], normalize: str = ""
     return f"{words}{f' by {keys}' if keys else ''}{_PARTS[normalize]}{where}"
 
 
-def read_look(title: object, width: object, height: object, sort: object, label: object = None) -> Look:
+def read_look(
+    title: object, width: object, height: object, sort: object, label: object = None
+) -> Look:
     """The arguments of `plot()`, checked. Errors: InvalidArgument."""
     if title is not None and not isinstance(title, str):
-        raise InvalidArgument("plot: title= is a text; an empty one, title='', leaves the title out.")
+        raise InvalidArgument(
+            "plot: title= is a text; an empty one, title='', leaves the title out."
+        )
     sizes: dict[str, int | None] = {}
     for name, size in (("width", width), ("height", height)):
-        sentence = f"plot: {name}= is a whole number of pixels from 200 to 4000, such as {name}=600."
+        sentence = (
+            f"plot: {name}= is a whole number of pixels from 200 to 4000, such as {name}=600."
+        )
         sizes[name] = None if size is None else read_whole(size, 200, 4000, sentence)
     orders = [order.value for order in Order]
     if sort is not None and (not isinstance(sort, str) or sort not in orders):
-        raise InvalidArgument(f"plot: sort= is {', '.join(map(repr, orders[:-1]))} or {orders[-1]!r}.")
+        raise InvalidArgument(
+            f"plot: sort= is {', '.join(map(repr, orders[:-1]))} or {orders[-1]!r}."
+        )
     if label is not None and (not isinstance(label, str) or not label.strip()):
         raise InvalidArgument("plot: label= is a text, such as label='people per day'.")
-    return Look(title, sizes["width"], sizes["height"], None if sort is None else Order(sort), label)
+    return Look(
+        title, sizes["width"], sizes["height"], None if sort is None else Order(sort), label
+    )
 
 
 # Texts
@@ -114,14 +139,20 @@ def wrapped(text: str, pixels: float, letter: float = _LETTER, lines: int = _LIN
     wide = any(unicodedata.east_asian_width(sign) in "WF" for sign in plain)
     signs = max(int(pixels / (letter * (2 if wide else 1))), 4)
     parts = textwrap.wrap(plain, signs, drop_whitespace=True) or [" "]
-    return parts if len(parts) <= lines else [*parts[: lines - 1], f"{parts[lines - 1][: signs - 1]}…"]
+    return (
+        parts if len(parts) <= lines else [*parts[: lines - 1], f"{parts[lines - 1][: signs - 1]}…"]
+    )
 
 
 def label_of_key(key: Iterable[Any]) -> str:
-    """A key as text: its parts joined by commas, "null" for null, without the empty parts of a margin.
+    """A key as text: its parts joined by commas, "null" for null,
+    without the empty parts of a margin.
 
     >>> import datetime as dt
-    >>> label_of_key((dt.datetime(2026, 1, 31), None)), label_of_key((dt.datetime(2026, 1, 31, 7, 30),))
+    >>> (
+    ...     label_of_key((dt.datetime(2026, 1, 31), None)),
+    ...     label_of_key((dt.datetime(2026, 1, 31, 7, 30),)),
+    ... )
     ('2026-01-31, null', '2026-01-31 07:30:00')
     """
     words = (on_its_day(part) for part in key if part != "")
@@ -140,13 +171,20 @@ def labels_of(keys: Sequence[Iterable[Any]], pixels: float, lines: int = _LINES)
 
 
 def lines_of_labels(labels: Sequence[str], title: str | None = None, *, centred: bool) -> Entries:
-    """The settings of an axis for labels of several lines; `centred` (vertical axes) centres them at their tick.
+    """The settings of an axis for labels of several lines;
+    `centred` (vertical axes) centres them at their tick.
 
-    Beside a vertical axis there is room for the labels, and for the title above them, in the widest of the usual fonts,
-    since the font of a reader is not known.
+    Beside a vertical axis there is room for the labels, and for the title above them, in the widest
+    of the usual fonts, since the font of a reader is not known.
     """
     lines = "split(datum.label, '\\n')"
-    plain = {"labelExpr": lines, "labelLimit": 0, "labelLineHeight": 14, "ticks": False, "domain": False}
+    plain = {
+        "labelExpr": lines,
+        "labelLimit": 0,
+        "labelLineHeight": 14,
+        "ticks": False,
+        "domain": False,
+    }
     texts = [line for label in (*labels, title or "") for line in label.split("\n")]
     room = _LETTER * max(map(len, texts)) + 8
     centre = {"labelOffset": {"expr": f"-7 * (length({lines}) - 1)"}, "minExtent": room}
@@ -156,11 +194,14 @@ def lines_of_labels(labels: Sequence[str], title: str | None = None, *, centred:
 # The frame
 
 
-def drawn(chart: Chart, heading: Heading, look: Look, size: Entries, *, inner: int | None = None) -> Chart:
+def drawn(
+    chart: Chart, heading: Heading, look: Look, size: Entries, *, inner: int | None = None
+) -> Chart:
     """A chart with its title, its size and the colours of its axes.
 
-    Input:  chart; heading; look; size: its width and height in Altair's form, numbers for the whole picture, with
-            labels and title; inner: where the size is that of the marks, their width with labels (pixels)
+    Input:  chart; heading; look; size: its width and height in Altair's form, numbers for the whole
+            picture, with labels and title; inner: where the size is that of the marks, their width
+            with labels (pixels)
     """
     alt = altair()
     title = heading.title if look.title is None else look.title
@@ -183,8 +224,11 @@ def drawn(chart: Chart, heading: Heading, look: Look, size: Entries, *, inner: i
     )
     kind = "fit" if isinstance(size.get("height"), int) else "fit-x"
     frame: Entries = {"autosize": alt.AutoSizeParams(type=kind, contains="padding")}
-    if inner is not None:  # a reader's font may be wider than the one that the picture is measured with
-        text_width = max(6.7 * max(map(len, lines), default=0), 9.6 * max(map(len, heads), default=0))
+    # a reader's font may be wider than the one that the picture is measured with
+    if inner is not None:
+        text_width = max(
+            6.7 * max(map(len, lines), default=0), 9.6 * max(map(len, heads), default=0)
+        )
         more = max(min(text_width / 5, text_width - inner), 0)
         frame = {"padding": {"left": 5, "top": 5, "bottom": 5, "right": 5 + int(more)}}
     chart = chart.properties(title=text, background="transparent", **size, **frame)
@@ -200,6 +244,8 @@ def drawn(chart: Chart, heading: Heading, look: Look, size: Entries, *, inner: i
             tickColor=FAINT,
             labelSeparation=10,
         )
-        .configure_legend(**words, titleFontWeight="normal", labelLimit=0, titleLimit=0, symbolOpacity=1)
+        .configure_legend(
+            **words, titleFontWeight="normal", labelLimit=0, titleLimit=0, symbolOpacity=1
+        )
     )
     return finished(chart)

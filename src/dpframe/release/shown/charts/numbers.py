@@ -17,13 +17,18 @@ MISSING = "–"  # in place of a number that is not shown
 
 
 def shown(value: float, error: float | None = None) -> str:
-    """A number as text: integers in full, other numbers to two digits of their error, or to four digits.
+    """A number as text: integers in full, other numbers to two digits of
+    their error, or to four digits.
 
     >>> shown(1234567), shown(67.7123, 1.2), shown(1.5e300)
     ('1,234,567', '67.7', '1.5e+300')
     """
     if abs(value) >= _FULL:
-        return f"{value:,.0f}" if isinstance(value, int) and abs(value) < 2**64 else f"{float(value):.4g}"
+        return (
+            f"{value:,.0f}"
+            if isinstance(value, int) and abs(value) < 2**64
+            else f"{float(value):.4g}"
+        )
     if isinstance(value, int) or abs(value) >= 1000:
         return f"{value:,.0f}"
     if error is not None and _TINY < error < math.inf:
@@ -33,11 +38,18 @@ def shown(value: float, error: float | None = None) -> str:
 
 
 def decimals(error: float | None, dtype: pl.DataType | None = None) -> int:
-    """The decimals of a number with a margin of error: two digits of that margin; 12 where there is no margin.
+    """The decimals of a number with a margin of error:
+    two digits of that margin; 12 where there is no margin.
 
     For a column of times (errors in ticks) they are those of seconds.
 
-    >>> decimals(1.2), decimals(0.031), decimals(40.0), decimals(None), decimals(3.1e4, pl.Duration("us"))
+    >>> (
+    ...     decimals(1.2),
+    ...     decimals(0.031),
+    ...     decimals(40.0),
+    ...     decimals(None),
+    ...     decimals(3.1e4, pl.Duration("us")),
+    ... )
     (1, 3, 0, 12, 3)
     """
     if error is not None and dtype is not None and dtype.is_temporal():
@@ -48,17 +60,22 @@ def decimals(error: float | None, dtype: pl.DataType | None = None) -> int:
 
 
 def decimals_by_column(errors: Mapping[str, Iterable[float | None]]) -> dict[str, int]:
-    """The decimals of columns that have several numbers: those of the least margin of error in each.
+    """The decimals of columns that have several numbers:
+    those of the least margin of error in each.
 
     >>> decimals_by_column({"x": [1.2, 0.031, None], "y": []})
     {'x': 3, 'y': 12}
     """
-    known = {name: [x for x in column if x is not None and _TINY < x < math.inf] for name, column in errors.items()}
+    known = {
+        name: [x for x in column if x is not None and _TINY < x < math.inf]
+        for name, column in errors.items()
+    }
     return {name: decimals(min(column, default=None)) for name, column in known.items()}
 
 
 def margin(error: float, dtype: pl.DataType | None = None) -> str:
-    """A margin of error to three digits, rounded up; for a column of times (errors in ticks) in a unit of time.
+    """A margin of error to three digits, rounded up;
+    for a column of times (errors in ticks) in a unit of time.
 
     >>> margin(0.12345), margin(3.6e9, pl.Datetime("us")), margin(12.5, pl.Date())
     ('0.124', '60 minutes', '12.5 days')
@@ -77,7 +94,9 @@ def margin(error: float, dtype: pl.DataType | None = None) -> str:
 
 
 def margins(errors: Iterable[float | None], dtype: pl.DataType | None = None) -> str | None:
-    """The margin of error that two or more numbers share, as text; None if they differ or one has none."""
+    """The margin of error that two or more numbers share, as text;
+    None if they differ or one has none.
+    """
     several, text, last = False, None, math.nan
     for error in errors:
         if error is None or math.isnan(error):
@@ -115,7 +134,9 @@ def tick_text(most: float) -> str:
     """
     for limit, name in ((1e9, "bn"), (1e6, "M")):
         if limit <= most < _FULL:
-            return f"datum.value == 0 ? '0' : format(datum.value / {limit:.0f}, ',.6~g') + ' {name}'"
+            return (
+                f"datum.value == 0 ? '0' : format(datum.value / {limit:.0f}, ',.6~g') + ' {name}'"
+            )
     if most >= _FULL or 0 < most < 1e-4:
         return "datum.value == 0 ? '0' : format(datum.value, '.3~e')"
     return "format(datum.value, ',.9~g')"

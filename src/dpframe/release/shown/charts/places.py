@@ -1,4 +1,5 @@
-"""Places of a chart's groups: names below one another, bins or numbers side by side, or moments on an axis of time.
+"""Places of a chart's groups: names below one another, bins or numbers side by side,
+or moments on an axis of time.
 
 One key is the axis, another one the colour.
 """
@@ -68,7 +69,9 @@ class NumberPlace:
         """Labels by their place, one for every `every` places."""
         if self._dense:
             return {
-                key - self.keys[0] + 0.5: str(key) for key in range(self.keys[0], self.keys[-1] + 1) if key % every == 0
+                key - self.keys[0] + 0.5: str(key)
+                for key in range(self.keys[0], self.keys[-1] + 1)
+                if key % every == 0
             }
         return {place + 0.5: str(key) for place, key in enumerate(self.keys) if place % every == 0}
 
@@ -80,7 +83,9 @@ class NumberPlace:
 
 @dataclass(frozen=True)
 class BinPlace:
-    """Adjoining intervals in order: their labels, and the edges between them; an open end has the edge None."""
+    """Adjoining intervals in order: their labels, and the edges between them;
+    an open end has the edge None.
+    """
 
     names: tuple[str, ...]
     edges: tuple[str | None, ...]
@@ -108,7 +113,11 @@ class BinPlace:
 
     def ticks(self, every: int) -> dict[float, str]:
         """Edges by their place, one for every `every` places."""
-        return {float(place): edge for place, edge in enumerate(self.edges) if edge is not None and place % every == 0}
+        return {
+            float(place): edge
+            for place, edge in enumerate(self.edges)
+            if edge is not None and place % every == 0
+        }
 
     @property
     def labels(self) -> list[str]:
@@ -139,7 +148,9 @@ Place = NamePlace | NumberPlace | BinPlace | TimePlace
 
 
 def place_of(dtype: pl.DataType, keys: Sequence[Any]) -> Place:
-    """The kind of place for the keys of a column. It depends on the type, not on the number of keys."""
+    """The kind of place for the keys of a column.
+    It depends on the type, not on the number of keys.
+    """
     listed = [key for key in keys if key is not None]
     if not listed:
         return NamePlace()
@@ -151,12 +162,18 @@ def place_of(dtype: pl.DataType, keys: Sequence[Any]) -> Place:
             if intervals is None:
                 return NamePlace()
             moments = [_moment(edge) for edge in intervals.edges]
-            return BinPlace(intervals.names, intervals.edges) if None in moments else TimePlace(intervals)
+            return (
+                BinPlace(intervals.names, intervals.edges)
+                if None in moments
+                else TimePlace(intervals)
+            )
     return NumberPlace(tuple(sorted(set(listed)))) if dtype.is_numeric() else NamePlace()
 
 
 def _bins(labels: list[str], used: set[Any]) -> BinPlace | None:
-    """The intervals in the labels, from the first to the last used one; None if they do not adjoin one another."""
+    """The intervals in the labels, from the first to the last used one;
+    None if they do not adjoin one another.
+    """
     ends = [_ends(label) for label in labels]
     if not labels or any(end is None for end in ends):
         return None
@@ -167,11 +184,15 @@ def _bins(labels: list[str], used: set[Any]) -> BinPlace | None:
     if not places:
         return None
     first, last = places[0], places[-1] + 1
-    return BinPlace(tuple(labels[first:last]), (pairs[first][0], *(pair[1] for pair in pairs[first:last])))
+    return BinPlace(
+        tuple(labels[first:last]), (pairs[first][0], *(pair[1] for pair in pairs[first:last]))
+    )
 
 
 def _ends(label: str) -> tuple[str | None, str | None] | None:
-    """The ends of an interval, read from its label: `[0, 18)` is ("0", "18"), `≥ 65` is ("65", None)."""
+    """The ends of an interval, read from its label:
+    `[0, 18)` is ("0", "18"), `≥ 65` is ("65", None).
+    """
     if between := _BETWEEN.match(label):
         return between[1], between[2]
     if below := _BELOW.match(label):
@@ -192,7 +213,11 @@ def _moment(text: str | None) -> dt.datetime | None:
 
 
 def _milliseconds(moment: dt.date) -> float:
-    clock = moment.replace(tzinfo=None) if isinstance(moment, dt.datetime) else dt.datetime(*moment.timetuple()[:3])
+    clock = (
+        moment.replace(tzinfo=None)
+        if isinstance(moment, dt.datetime)
+        else dt.datetime(*moment.timetuple()[:3])
+    )
     return (clock - dt.datetime(1970, 1, 1)) / dt.timedelta(milliseconds=1)
 
 
@@ -203,9 +228,10 @@ def _milliseconds(moment: dt.date) -> float:
 class Grouped:
     """One column of a grouped release: the table of `Release.accuracy` for it, and its description.
 
-    `by` names the keys; `dtype` is the type of the column, whose ticks are the unit of times; `words` describes the
-    numbers; with `rest` the last row adds up all groups that are not released separately; `sure` says whether the
-    margins of error are proved; `alpha` is the probability of a larger error; `covers` says what they are about.
+    `by` names the keys; `dtype` is the type of the column, whose ticks are the unit of times;
+    `words` describes the numbers; with `rest` the last row adds up all groups that are not released
+    separately; `sure` says whether the margins of error are proved; `alpha` is the probability of a
+    larger error; `covers` says what they are about.
     """
 
     by: tuple[str, ...]
@@ -225,8 +251,8 @@ Groups = list[tuple[Key, dict[str, ChartMark]]]
 class Parts:
     """A chart's marks by group and series, the axis of their values, and the places of the groups.
 
-    `by` names all keys, `title` the keys that form groups, and `hue` the key that forms series. Without a `hue` there
-    is one series, whose name is empty.
+    `by` names all keys, `title` the keys that form groups, and `hue` the key that forms series.
+    Without a `hue` there is one series, whose name is empty.
     """
 
     groups: Groups
@@ -245,7 +271,9 @@ class Parts:
 
 def read_parts(grouped: Grouped, look: Look) -> Parts:
     """The marks of a release in groups and series, with the places of the groups."""
-    marks, values = read_marks(grouped.errors, len(grouped.by), grouped.dtype, grouped.words, rest=grouped.rest)
+    marks, values = read_marks(
+        grouped.errors, len(grouped.by), grouped.dtype, grouped.words, rest=grouped.rest
+    )
     places = [_standing(grouped, marks, number) for number in range(len(grouped.by))]
     hue = _hue(marks, places)
     axes = [number for number in range(len(grouped.by)) if number != hue]
@@ -257,7 +285,9 @@ def read_parts(grouped: Grouped, look: Look) -> Parts:
     series = list(dict.fromkeys(name for _, of in ordered for name in of))
     place = places[axes[0]] if len(axes) == 1 and look.order in (None, Order.KEYS) else NamePlace()
     title = ", ".join(grouped.by[number] for number in axes)
-    return Parts(ordered, series, values, place, grouped.by, title, "" if hue is None else grouped.by[hue])
+    return Parts(
+        ordered, series, values, place, grouped.by, title, "" if hue is None else grouped.by[hue]
+    )
 
 
 def _standing(grouped: Grouped, marks: Sequence[ChartMark], number: int) -> Place:
@@ -266,10 +296,14 @@ def _standing(grouped: Grouped, marks: Sequence[ChartMark], number: int) -> Plac
 
 
 def _hue(marks: Sequence[ChartMark], places: Sequence[Place]) -> int | None:
-    """The key that colours distinguish: the last key with few values; beside dates or numbers, the other key."""
+    """The key that colours distinguish: the last key with few values;
+    beside dates or numbers, the other key.
+    """
     if len(places) == 1:
         return None
-    widths = [len({mark.key[number] for mark in marks if not mark.rest}) for number in range(len(places))]
+    widths = [
+        len({mark.key[number] for mark in marks if not mark.rest}) for number in range(len(places))
+    ]
     steps = [number for number, place in enumerate(places) if place.ordered]
     if len(places) == 2 and steps:
         axis = max(steps, key=lambda number: (places[number].timed, widths[number]))

@@ -1,8 +1,10 @@
-"""Shrinking noisy ratios of many groups towards one value, and intervals that are right on average over groups.
+"""Shrinking noisy ratios of many groups towards one value, and intervals that
+are right on average over groups.
 
-Group g has the ratio m_g = S_g / n_g. Known are a noisy numerator and a noisy number. T_g is the noisy numerator of the
-differences from a common value μ: T_g = n_g · (m_g - μ) + noise. A group in which the noise is larger than the
-differences between groups says little of itself, and its neighbours say more of it than it does.
+Group g has the ratio m_g = S_g / n_g. Known are a noisy numerator and a noisy number. T_g is the
+noisy numerator of the differences from a common value μ: T_g = n_g · (m_g - μ) + noise. A group in
+which the noise is larger than the differences between groups says little of itself, and its
+neighbours say more of it than it does.
 
 All of this is post-processing: it reads noisy numbers alone, so it needs no bound and no budget.
 """
@@ -32,10 +34,11 @@ _ERFC = np.frompyfunc(math.erfc, 1, 1)
 
 @dataclass(frozen=True)
 class GroupSpread:
-    """Squared distance of groups' ratios from the common value: an expectation given the noisy numbers.
+    """Squared distance of groups' ratios from the common value:
+    an expectation given the noisy numbers.
 
-    `between` is for every group alike. `wide` and `within` are of the richer model, in which a group of n values
-    differs by `wide + within / n`: small groups may lie farther out.
+    `between` is for every group alike. `wide` and `within` are of the richer model, in which a
+    group of n values differs by `wide + within / n`: small groups may lie farther out.
     """
 
     between: float
@@ -43,23 +46,31 @@ class GroupSpread:
     within: float
 
     def of_groups(self, numbers: Floats) -> Floats:
-        """The expected square of each group's difference, for intervals: the larger of what the two models say."""
+        """The expected square of each group's difference, for intervals:
+        the larger of what the two models say.
+        """
         return np.maximum(self.between, self.wide + self.within / np.maximum(numbers, 1.0))
 
 
-def group_spread(differences: Floats, numbers: Floats, variances: Floats, most: float, half: float) -> GroupSpread:
+def group_spread(
+    differences: Floats, numbers: Floats, variances: Floats, most: float, half: float
+) -> GroupSpread:
     """The spread of the ratios of groups around their common value.
 
-    Input:  differences: T_g = n_g · (m_g - μ) + noise; numbers: the noisy n_g; variances: of that noise; most: the
-            largest |m_g - μ| that bounds allow; half: the largest standard deviation of a value that they allow
-    Output: expectations of the squared spreads. The prior of each standard deviation is flat from 0 to `most`, or to
-            `half` for values within a group, as Gelman advises for few groups. The likelihood of T_g is normal with
-            variance n²·τ² + V, and n²·τ² + n·s² + V in the richer model
+    Input:  differences: T_g = n_g · (m_g - μ) + noise; numbers: the noisy n_g; variances: of that
+            noise; most: the largest |m_g - μ| that bounds allow; half: the largest standard
+            deviation of a value that they allow
+    Output: expectations of the squared spreads. The prior of each standard deviation is flat from 0
+            to `most`, or to `half` for values within a group, as Gelman advises for few groups. The
+            likelihood of T_g is normal with variance n²·τ² + V, and n²·τ² + n·s² + V in the richer
+            model
     Source: Gelman 2006, Bayesian Analysis 1(3); Fay, Herriot 1979, JASA 74 for the model
     Errors: none here
 
-    >>> spread = group_spread(np.array([90.0, -110.0, 100.0, -80.0]), np.full(4, 10.0), np.full(4, 1.0), 50.0, 50.0)
-    >>> 5 < spread.between ** 0.5 < 20
+    >>> spread = group_spread(
+    ...     np.array([90.0, -110.0, 100.0, -80.0]), np.full(4, 10.0), np.full(4, 1.0), 50.0, 50.0
+    ... )
+    >>> 5 < spread.between**0.5 < 20
     True
     """
     if most <= 0 or half <= 0:
@@ -77,7 +88,9 @@ def group_spread(differences: Floats, numbers: Floats, variances: Floats, most: 
     both = _odds(logs) * np.outer(np.gradient(between), np.gradient(within))
     alone, both = alone / alone.sum(), both / both.sum()
     return GroupSpread(
-        float(alone @ between**2), float(both.sum(axis=1) @ between**2), float(both.sum(axis=0) @ within**2)
+        float(alone @ between**2),
+        float(both.sum(axis=1) @ between**2),
+        float(both.sum(axis=0) @ within**2),
     )
 
 
@@ -89,13 +102,15 @@ def _odds(logs: Floats) -> Floats:
 def shrunk_differences(
     differences: Floats, numbers: Floats, variances: Floats, spread: GroupSpread
 ) -> tuple[Floats, Floats, Floats]:
-    """The differences of the groups from their common value, shrunk; and what their errors are made of.
+    """The differences of the groups from their common value, shrunk;
+    and what their errors are made of.
 
     Input:  as in `group_spread`, whose answer `spread` is
-    Output: T·n / (n² + V/τ²) for each group, 0 where no value is counted; the standard deviation of its noise; and the
-            root of its expected squared bias
-    Bound:  with the true n, and m the ratio's difference from the common value, the error is w·noise/n - (1 - w)·m
-            with w = n² / (n² + V/τ²). Its mean square over groups is least at this w if the mean of m² is τ²
+    Output: T·n / (n² + V/τ²) for each group, 0 where no value is counted; the standard deviation of
+            its noise; and the root of its expected squared bias
+    Bound:  with the true n, and m the ratio's difference from the common value, the error is
+            w·noise/n - (1 - w)·m with w = n² / (n² + V/τ²). Its mean square over groups is least at
+            this w if the mean of m² is τ²
     Source: James, Stein 1961; Efron, Morris 1973, JASA 68
     """
     sizes = np.maximum(numbers, 0.0)
@@ -103,29 +118,42 @@ def shrunk_differences(
         return np.zeros_like(sizes), np.zeros_like(sizes), np.sqrt(spread.of_groups(sizes))
     divisor = sizes**2 + variances / spread.between
     weight = np.divide(sizes, divisor, out=np.zeros_like(sizes), where=divisor > 0)
-    return differences * weight, np.sqrt(variances) * weight, (1 - sizes * weight) * np.sqrt(spread.of_groups(sizes))
+    return (
+        differences * weight,
+        np.sqrt(variances) * weight,
+        (1 - sizes * weight) * np.sqrt(spread.of_groups(sizes)),
+    )
 
 
 def safe_moves(values: Floats, variances: Floats, spread: float, inside: Booleans) -> Floats:
-    """How far each group moves towards its target, as a share of its distance, so that no truth makes all groups worse.
+    """How far each group moves towards its target, as a share of its distance, so that
+    no truth makes all groups worse.
 
-    Input:  values: distances v of the released numbers from their targets; variances: d of their noise; spread: the
-            expected square τ² of the true distances; inside: whether a number is strictly inside what it can be, since
-            noise that was clipped is smaller
-    Output: k·a for each group, with a = min(d²/(d + τ²), L) / d, c = Σ a·d - 2·max a·d over the numbers inside, and
-            k = min(1, max(c, 0) / Σ a²v²). L is the cap with the largest gain c² / Σ a²(d + τ²) that is expected
-    Bound:  let noise be normal and independent, a and the targets fixed, Q = Σ a²v² and k = c/Q. By Stein's lemma the
-            risk is Σ d - E[2k·Σ a·d - 4k·Σ a³·d·v²/Q - k²Q], and Σ a³·d·v² <= max(a·d)·Q. So it is at most Σ d -
-            E[c²/Q], and the values alone have Σ d, whatever the truth is. The cap lets c be positive where one group
-            has most of the noise. That group hardly moves then: a rule that moves it far is worse for some truth. This
-            proves nothing of an estimated τ², common value and number of values, of k cut off at 1, of clipping to
+    Input:  values: distances v of the released numbers from their targets; variances: d of their
+            noise; spread: the expected square τ² of the true distances; inside: whether a number is
+            strictly inside what it can be, since noise that was clipped is smaller
+    Output: k·a for each group, with a = min(d²/(d + τ²), L) / d, c = Σ a·d - 2·max a·d over the
+            numbers inside, and k = min(1, max(c, 0) / Σ a²v²). L is the cap with the largest gain
+            c² / Σ a²(d + τ²) that is expected
+    Bound:  let noise be normal and independent, a and the targets fixed, Q = Σ a²v² and k = c/Q. By
+            Stein's lemma the risk is Σ d - E[2k·Σ a·d - 4k·Σ a³·d·v²/Q - k²Q], and Σ a³·d·v² <=
+            max(a·d)·Q. So it is at most Σ d - E[c²/Q], and the values alone have Σ d, whatever the
+            truth is. The cap lets c be positive where one group has most of the noise. That group
+            hardly moves then: a rule that moves it far is worse for some truth. This proves nothing
+            of an estimated τ², common value and number of values, of k cut off at 1, of clipping to
             bounds and of Laplace noise: these were measured, see the page Figures
-    Source: Tan 2015, Bernoulli 21(1), for the shares under unequal noise; Stein 1981, Annals of Statistics 9(6)
+    Source: Tan 2015, Bernoulli 21(1), for the shares under unequal noise; Stein 1981, Annals of
+            Statistics 9(6)
     Errors: none here
 
-    >>> safe_moves(np.array([1.0, -1, 1, -1, 1, -1]), np.ones(6), 0.0, np.ones(6, np.bool_)).round(2).tolist()
+    >>> safe_moves(np.array([1.0, -1, 1, -1, 1, -1]), np.ones(6), 0.0, np.ones(6, np.bool_)).round(
+    ...     2
+    ... ).tolist()
     [0.67, 0.67, 0.67, 0.67, 0.67, 0.67]
-    >>> bool(safe_moves(np.ones(4), np.array([1e6, 1.0, 1.0, 1.0]), 0.0, np.ones(4, np.bool_)).max() <= 1)
+    >>> bool(
+    ...     safe_moves(np.ones(4), np.array([1e6, 1.0, 1.0, 1.0]), 0.0, np.ones(4, np.bool_)).max()
+    ...     <= 1
+    ... )
     True
     """
     noise = np.maximum(variances, _TINY)
@@ -133,7 +161,9 @@ def safe_moves(values: Floats, variances: Floats, spread: float, inside: Boolean
     caps = -np.sort(-reach)
     rest = caps.sum() - np.cumsum(caps)  # of the groups below each cap
     places = np.arange(1, len(caps) + 1)
-    gains = np.maximum((places - _STEIN) * caps + rest, 0.0) ** 2 / (caps**2 * np.cumsum(1 / caps) + rest)
+    gains = np.maximum((places - _STEIN) * caps + rest, 0.0) ** 2 / (
+        caps**2 * np.cumsum(1 / caps) + rest
+    )
     capped = np.minimum(reach, caps[np.argmax(gains)])
     least = capped[inside].sum() - _STEIN * capped.max()
     shares = capped / noise
@@ -142,17 +172,22 @@ def safe_moves(values: Floats, variances: Floats, spread: float, inside: Boolean
 
 
 def average_critical(ratios: Floats, alpha: float, *, heavy: bool) -> Floats:
-    """Number of standard deviations of the noise that an interval must reach to be right on average over groups.
+    """Number of standard deviations of the noise that an interval must reach to
+    be right on average over groups.
 
-    Input:  ratios: squared bias over variance of the noise, t >= 0; alpha: the share of groups that may be missed;
-            heavy: whether the noise may be a sum of Laplace noises, else it is normal
-    Output: for each t the smallest χ, found from above, with E[P(|Z + b| > χ)] <= alpha for every law of b with
-            E[b²] = t; where noise may be heavy, the larger one of normal noise and of Laplace noise
-    Bound:  P(|Z + b| > χ) as a function of u = b² is convex up to χ² and concave from there on, for both laws: for
-            Laplace noise it is e^-χ·cosh(√u) and then 1 - e^-√u·cosh(χ). So the worst law of u with mean t puts its
-            mass on 0 and on one place x >= t. At 95% and more a sum of Laplace noises has lighter tails than one
-            Laplace noise of its variance; below, the normal one reaches farther
-    Source: Armstrong, Kolesár, Plagborg-Møller 2022, Econometrica 90(6), for normal noise; for Laplace noise ours
+    Input:  ratios: squared bias over variance of the noise, t >= 0; alpha: the share of groups that
+            may be missed; heavy: whether the noise may be a sum of Laplace noises, else it is
+            normal
+    Output: for each t the smallest χ, found from above, with E[P(|Z + b| > χ)] <= alpha for every
+            law of b with E[b²] = t; where noise may be heavy, the larger one of normal noise and of
+            Laplace noise
+    Bound:  P(|Z + b| > χ) as a function of u = b² is convex up to χ² and concave from there on, for
+            both laws: for Laplace noise it is e^-χ·cosh(√u) and then 1 - e^-√u·cosh(χ). So the
+            worst law of u with mean t puts its mass on 0 and on one place x >= t. At 95% and more a
+            sum of Laplace noises has lighter tails than one Laplace noise of its variance; below,
+            the normal one reaches farther
+    Source: Armstrong, Kolesár, Plagborg-Møller 2022, Econometrica 90(6), for normal noise; for
+            Laplace noise ours
     Errors: none here
 
     >>> average_critical(np.array([0.0, 1.0]), 0.05, heavy=False).round(1).tolist()
@@ -177,15 +212,21 @@ def _criticals(alpha: float, heavy: bool) -> Floats:
     return np.concatenate([high[:1, 0], high[:, 0]])
 
 
-def _missed(critical: Floats, ratios: Floats, places: Floats, tail: Callable[[Floats], Floats]) -> Floats:
-    """The largest E[P(|Z + b| > critical)] over laws of b with E[b²] = ratio, on 0 and one of the places."""
+def _missed(
+    critical: Floats, ratios: Floats, places: Floats, tail: Callable[[Floats], Floats]
+) -> Floats:
+    """The largest E[P(|Z + b| > critical)] over laws of b with E[b²] =
+    ratio, on 0 and one of the places.
+    """
 
     def outside(squared: Floats) -> Floats:
         bias = np.sqrt(squared)
         return tail(critical - bias) + tail(critical + bias)
 
     centred, share = outside(np.zeros_like(ratios)), ratios / places
-    return np.asarray(np.max(centred * (1 - share) + outside(places) * share, axis=1, keepdims=True))
+    return np.asarray(
+        np.max(centred * (1 - share) + outside(places) * share, axis=1, keepdims=True)
+    )
 
 
 def _normal_tail(reach: Floats) -> Floats:

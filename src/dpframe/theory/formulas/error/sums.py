@@ -1,4 +1,6 @@
-"""Tail probabilities and quantiles of sums of independent noises, for the errors of ratios and totals."""
+"""Tail probabilities and quantiles of sums of independent noises, for
+the errors of ratios and totals.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def gaussian_sum_reaches(size: Floats, deviations: Sequence[Floats], alpha: floa
     Source: textbook
     Errors: none here
 
-    >>> gaussian_sum_reaches(np.array([9.79, 9.81]), [np.array([3.0, 3.0]), np.array([4.0, 4.0])], 0.05)
+    >>> gaussian_sum_reaches(
+    ...     np.array([9.79, 9.81]), [np.array([3.0, 3.0]), np.array([4.0, 4.0])], 0.05
+    ... )
     array([ True, False])
     """
     width = np.zeros_like(size, np.float64)
@@ -40,17 +44,21 @@ def gaussian_sum_reaches(size: Floats, deviations: Sequence[Floats], alpha: floa
 def laplace_sum_reaches(
     size: Floats, scales: Sequence[Floats], alpha: float, whole: tuple[Floats, float] | None = None
 ) -> Booleans:
-    """Whether P[|X| >= size] > alpha for a sum X of independent Laplace noises, of which one may be discrete.
+    """Whether P[|X| >= size] > alpha for a sum X of independent Laplace
+    noises, of which one may be discrete.
 
-    Input:  size and scales >= 0 (any one unit), arrays of one shape; alpha in (0, 1); whole: (step, scale) of a noise
-            that is step · K, with K discrete Laplace of that scale (in steps)
-    Output: array of that shape. It errs on the side of True, for sizes up to 0.2% above the exact limit
-    Bound:  for different scales b_i, P[|X| >= t] = Σ A_i e^(-t/b_i) with A_i = Π_(j≠i) b_i² / (b_i² - b_j²), from the
-            partial fractions of the characteristic function Π 1 / (1 + b_i²s²). The probability grows with every scale
-            (each noise is symmetric and unimodal). So where two scales are too close for these differences, the larger
-            one is raised. With the additional noise step · K, X is the mixture with weights A_i of the distributions of
-            Z_i + step · K: see `_with_steps`
-    Source: Kotz, Kozubowski, Podgórski 2001, The Laplace Distribution, section 2.3; the sums are ours
+    Input:  size and scales >= 0 (any one unit), arrays of one shape; alpha in (0, 1); whole: (step,
+            scale) of a noise that is step · K, with K discrete Laplace of that scale (in steps)
+    Output: array of that shape. It errs on the side of True, for sizes up to 0.2% above the exact
+            limit
+    Bound:  for different scales b_i, P[|X| >= t] = Σ A_i e^(-t/b_i) with A_i = Π_(j≠i) b_i² / (b_i²
+            - b_j²), from the partial fractions of the characteristic function Π 1 / (1 + b_i²s²).
+            The probability grows with every scale (each noise is symmetric and unimodal). So where
+            two scales are too close for these differences, the larger one is raised. With the
+            additional noise step · K, X is the mixture with weights A_i of the distributions of Z_i
+            + step · K: see `_with_steps`
+    Source: Kotz, Kozubowski, Podgórski 2001, The Laplace Distribution, section 2.3; the sums are
+            ours
     Errors: none here
 
     >>> laplace_sum_reaches(np.array([2.99, 3.0]), [np.ones(2), np.zeros(2)], 0.05)
@@ -68,12 +76,16 @@ def laplace_sum_reaches(
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         for weight, scale in zip(_weights(ordered), ordered, strict=True):
             t = np.maximum(size, 0.0) / unit / scale
-            tail += weight * (np.exp(-t) if whole is None else _with_steps(t, steps / unit / scale, whole[1]))
+            tail += weight * (
+                np.exp(-t) if whole is None else _with_steps(t, steps / unit / scale, whole[1])
+            )
     return np.asarray((size <= 0) | ((tail > alpha) & (largest > 0)))
 
 
 def _weights(scales: Sequence[Floats]) -> list[Floats]:
-    """Weight of each Laplace noise in the tail of their sum: the partial fractions of its transform."""
+    """Weight of each Laplace noise in the tail of their sum:
+    the partial fractions of its transform.
+    """
     squares = [scale**2 for scale in scales]
     weights = []
     for i, own in enumerate(squares):
@@ -85,23 +97,34 @@ def _weights(scales: Sequence[Floats]) -> list[Floats]:
 
 
 def _in_order(scales: Sequence[Floats]) -> list[Floats]:
-    """Arrays with the smallest numbers in the first of them, and so on: for two or three arrays quicker than a sort."""
+    """Arrays with the smallest numbers in the first of them, and so on:
+    for two or three arrays quicker than a sort.
+    """
     ordered = list(scales)
     for last in range(len(ordered) - 1, 0, -1):
         for i in range(last):
-            ordered[i], ordered[i + 1] = np.minimum(ordered[i], ordered[i + 1]), np.maximum(ordered[i], ordered[i + 1])
+            ordered[i], ordered[i + 1] = (
+                np.minimum(ordered[i], ordered[i + 1]),
+                np.maximum(ordered[i], ordered[i + 1]),
+            )
     return ordered
 
 
-def normal_laplace_reaches(size: Floats, scales: Sequence[Floats], deviation: Floats, alpha: float) -> Booleans:
-    """Whether P[|X| >= size] > alpha for a sum X of independent Laplace noises and one normal error.
+def normal_laplace_reaches(
+    size: Floats, scales: Sequence[Floats], deviation: Floats, alpha: float
+) -> Booleans:
+    """Whether P[|X| >= size] > alpha for a sum X of independent
+    Laplace noises and one normal error.
 
-    Input:  size, scales and the standard deviation >= 0 (any one unit), arrays of one shape; alpha in (0, 1)
-    Output: array of that shape; True where a size is within 2% of the smallest one for which it is False
-    Bound:  a sum of Laplace noises has the tail Σ A_i e^(-t/b_i): see `laplace_sum_reaches`. It is a mixture, with
-            weights of either sign, of Laplace laws, and convolution with a normal law is linear. So P[|X| >= t] =
-            Σ A_i P[|G + L_i| >= t], and for one Laplace noise P[G + L > t] = Φ(-t/s) + e^(r²/2 - t/b) Φ(t/s - r) / 2 -
-            e^(r²/2 + t/b) Φ(-t/s - r) / 2 with s the standard deviation and r = s/b
+    Input:  size, scales and the standard deviation >= 0 (any one unit), arrays of one shape; alpha
+            in (0, 1)
+    Output: array of that shape; True where a size is within 2% of the smallest one for which it is
+            False
+    Bound:  a sum of Laplace noises has the tail Σ A_i e^(-t/b_i): see `laplace_sum_reaches`. It is
+            a mixture, with weights of either sign, of Laplace laws, and convolution with a normal
+            law is linear. So P[|X| >= t] = Σ A_i P[|G + L_i| >= t], and for one Laplace noise P[G +
+            L > t] = Φ(-t/s) + e^(r²/2 - t/b) Φ(t/s - r) / 2 - e^(r²/2 + t/b) Φ(-t/s - r) / 2 with s
+            the standard deviation and r = s/b
     Source: Reed 2006, "The Normal-Laplace distribution and its relatives"; the sums are ours
     Errors: none here
 
@@ -109,11 +132,15 @@ def normal_laplace_reaches(size: Floats, scales: Sequence[Floats], deviation: Fl
     array([ True, False])
     """
     tail = _normal_laplaces_tail(np.maximum(np.asarray(size, np.float64), 0.0), scales, deviation)
-    return np.asarray((size <= 0) | ((tail > alpha) & (np.maximum(np.max(scales, axis=0), deviation) > 0)))
+    return np.asarray(
+        (size <= 0) | ((tail > alpha) & (np.maximum(np.max(scales, axis=0), deviation) > 0))
+    )
 
 
 def _normal_laplaces_tail(size: Floats, scales: Sequence[Floats], deviation: Floats) -> Floats:
-    """P[|X| >= size] for a sum X of independent Laplace noises and one normal error; see `normal_laplace_reaches`."""
+    """P[|X| >= size] for a sum X of independent Laplace noises and one normal error; see
+    `normal_laplace_reaches`.
+    """
     deviation = np.asarray(deviation, np.float64)
     largest = np.maximum(np.max(scales, axis=0), 1e-9 * deviation)
     unit = np.where(largest > 0, largest, 1.0)
@@ -145,13 +172,15 @@ def _normal_laplace_tail(t: Floats, deviation: Floats) -> Floats:
 def mixed_normal_reaches(
     size: Floats, scales: Sequence[Floats], normal: Floats, mixed: Floats, order: int, alpha: float
 ) -> Booleans:
-    """Whether P[|X| >= size] > alpha for a sum X of Laplace noises, a normal error, and a normal one of random size.
+    """Whether P[|X| >= size] > alpha for a sum X of Laplace noises, a normal error,
+    and a normal one of random size.
 
-    Input:  size, scales and standard deviations >= 0, arrays of one shape; mixed: the standard deviation of R·G, with R
-            of a Gamma law of this whole `order` and G normal; alpha in (0, 1)
+    Input:  size, scales and standard deviations >= 0, arrays of one shape; mixed: the standard
+            deviation of R·G, with R of a Gamma law of this whole `order` and G normal; alpha in (0,
+            1)
     Output: array of that shape
-    Bound:  given R the sum is one of `normal_laplace_reaches`. Its tail is averaged over R by Gauss's quadrature, with
-            12 places that are exact for polynomials in R up to degree 23
+    Bound:  given R the sum is one of `normal_laplace_reaches`. Its tail is averaged over R by
+            Gauss's quadrature, with 12 places that are exact for polynomials in R up to degree 23
     Source: Golub, Welsch 1969, for the places and weights
     Errors: none here
 
@@ -165,23 +194,30 @@ def mixed_normal_reaches(
         if scales:
             tail += weight * _normal_laplaces_tail(size, scales, deviation)
         else:
-            ratio = np.divide(size, deviation * math.sqrt(2), out=np.full_like(size, 30.0), where=deviation > 0)
+            ratio = np.divide(
+                size, deviation * math.sqrt(2), out=np.full_like(size, 30.0), where=deviation > 0
+            )
             tail += weight * np.exp(-(np.minimum(ratio, 27.0) ** 2)) * _scaled_erfc(ratio)
     return np.asarray((size <= 0) | (tail > alpha))
 
 
 @cache
 def _gamma_places(order: int) -> tuple[Floats, Floats]:
-    """Places and weights for the mean of a function of a Gamma variable over the root of its mean square."""
+    """Places and weights for the mean of a function of a Gamma variable
+    over the root of its mean square.
+    """
     steps = np.arange(_NODES)
     beside = np.sqrt(steps[1:] * (steps[1:] + order - 1.0))
-    places, vectors = np.linalg.eigh(np.diag(2.0 * steps + order) + np.diag(beside, 1) + np.diag(beside, -1))
+    places, vectors = np.linalg.eigh(
+        np.diag(2.0 * steps + order) + np.diag(beside, 1) + np.diag(beside, -1)
+    )
     return places / math.sqrt(order * (order + 1.0)), vectors[0] ** 2
 
 
 @cache
 def mixed_normal_error(order: int, alpha: float) -> float:
-    """The e that a normal number of random size exceeds with probability alpha; see `mixed_normal_reaches`.
+    """The e that a normal number of random size exceeds with probability
+    alpha; see `mixed_normal_reaches`.
 
     Output: in standard deviations
 
@@ -189,11 +225,14 @@ def mixed_normal_error(order: int, alpha: float) -> float:
     1.96
     """
     one = np.ones(1)
-    _, error = halved(lambda x: not mixed_normal_reaches(x * one, [], 0 * one, one, order, alpha), 0.0, 64.0, 50)
+    _, error = halved(
+        lambda x: not mixed_normal_reaches(x * one, [], 0 * one, one, order, alpha), 0.0, 64.0, 50
+    )
     return error
 
 
-_PLACES = np.linspace(0.0, 1.0, 20001)[:-1]  # x / (1 + x) for the values of x in a table of e^(x²) · erfc(x)
+# x / (1 + x) for the values of x in a table of e^(x²) · erfc(x)
+_PLACES = np.linspace(0.0, 1.0, 20001)[:-1]
 
 
 def _scaled_erfc(x: Floats) -> Floats:
@@ -205,8 +244,9 @@ def _scaled_erfc(x: Floats) -> Floats:
 def _table() -> Floats:
     """e^(x²) · erfc(x), to about 1e-14 of itself.
 
-    Bound:  below 1 the power series of erf. Above, the trapezoidal rule for ∫ e^(-t²) / (t² + x²) dt = π erfc(x)
-            e^(x²) / x with steps h, whose error is the residue at the pole, 2 e^(x²) / (1 - e^(2πx/h)), and e^(-π²/h²)
+    Bound:  below 1 the power series of erf. Above, the trapezoidal rule for ∫ e^(-t²) / (t² + x²)
+            dt = π erfc(x) e^(x²) / x with steps h, whose error is the residue at the pole, 2 e^(x²)
+            / (1 - e^(2πx/h)), and e^(-π²/h²)
     Source: Chiarella, Reichel 1968, Mathematics of Computation 22; Matta, Reichel 1971, ibid. 25
     """
     x, step = _PLACES / (1 - _PLACES), 0.5
@@ -216,17 +256,22 @@ def _table() -> Floats:
         term = -term * low**2 / n
         series += term / (2 * n + 1)
     below = np.exp(low**2) * (1 - 2 / math.sqrt(math.pi) * series)
-    total = 1 / high**2 + sum(2 * math.exp(-((n * step) ** 2)) / ((n * step) ** 2 + high**2) for n in range(1, 14))
+    total = 1 / high**2 + sum(
+        2 * math.exp(-((n * step) ** 2)) / ((n * step) ** 2 + high**2) for n in range(1, 14)
+    )
     capped = np.minimum(high, math.pi / step)
-    pole = np.where(high < math.pi / step, 2 * np.exp(capped**2) / -np.expm1(2 * math.pi * capped / step), 0.0)
+    pole = np.where(
+        high < math.pi / step, 2 * np.exp(capped**2) / -np.expm1(2 * math.pi * capped / step), 0.0
+    )
     return np.asarray(np.where(x < 1, below, step * high / math.pi * total + pole))
 
 
 def _with_steps(t: Floats, step: Floats, scale: float) -> Floats:
     """P[|Z + step · K| >= t] for Laplace Z of scale 1 and discrete Laplace K of this scale.
 
-    P[|Z + u| >= t] is e^-t cosh u where |u| <= t, else 1 - e^-|u| sinh t. With P[K = k] = p·a^|k|, a = e^(-1/scale),
-    p = (1 - a) / (1 + a), the sum over k consists of four geometric series, up to and above k = ⌊t / step⌋.
+    P[|Z + u| >= t] is e^-t cosh u where |u| <= t, else 1 - e^-|u| sinh t. With P[K = k] = p·a^|k|,
+    a = e^(-1/scale), p = (1 - a) / (1 + a), the sum over k consists of four geometric series, up to
+    and above k = ⌊t / step⌋.
     """
     step = np.maximum(step, 1e-12 * np.maximum(t, 1.0))
     last = np.floor(t / step)
@@ -235,7 +280,9 @@ def _with_steps(t: Floats, step: Floats, scale: float) -> Floats:
     outside = -np.expm1(both)
     inside = p * (np.exp(-t) + _series(step - rate, last, t) + _series(both, last, t))
     far = 2 * np.exp(beyond) / (1 + math.exp(-rate))
-    return np.asarray(inside + far - p * (np.exp(t + (last + 1) * both) - np.exp((last + 1) * both - t)) / outside)
+    return np.asarray(
+        inside + far - p * (np.exp(t + (last + 1) * both) - np.exp((last + 1) * both - t)) / outside
+    )
 
 
 def _series(log: Floats, last: Floats, t: Floats) -> Floats:
@@ -246,10 +293,12 @@ def _series(log: Floats, last: Floats, t: Floats) -> Floats:
 
 
 def laplaces_tail(scales: Sequence[float], reach: float) -> float:
-    """P[X >= reach] for a sum X of independent Laplace noises, for reach >= 0; at most 0.4% above the exact number.
+    """P[X >= reach] for a sum X of independent Laplace noises, for reach >= 0;
+    at most 0.4% above the exact number.
 
     Input:  scales > 0 of few noises; reach (the same unit)
-    Bound:  as in `laplace_sum_reaches`: half of P[|X| >= reach], with equal scales moved apart by 0.1%
+    Bound:  as in `laplace_sum_reaches`: half of P[|X| >= reach], with equal scales moved apart by
+            0.1%
     Source: Kotz, Kozubowski, Podgórski 2001, The Laplace Distribution, section 2.3
 
     >>> round(laplaces_tail([1.0], 2.0), 6), round(laplaces_tail([1.0, 1.0], 0.0), 6)
@@ -259,31 +308,42 @@ def laplaces_tail(scales: Sequence[float], reach: float) -> float:
     for i in range(1, len(ordered)):
         ordered[i] = max(ordered[i], ordered[i - 1] * _APART)
     weights = [math.prod(b**2 / (b**2 - c**2) for c in ordered if c != b) for b in ordered]
-    return math.fsum(weight * math.exp(-reach / b) for weight, b in zip(weights, ordered, strict=True)) / 2
+    return (
+        math.fsum(weight * math.exp(-reach / b) for weight, b in zip(weights, ordered, strict=True))
+        / 2
+    )
 
 
 def laplaces_error(scales: Sequence[float], alpha: float, moved: float, *, per: int = 1) -> int:
-    """The e that a rounded sum of independent Laplace noises exceeds with probability at most alpha.
+    """The e that a rounded sum of independent Laplace noises exceeds
+    with probability at most alpha.
 
-    Input:  scales (grid units); alpha in (0, 1); moved: the largest move by rounding to the grid; per: how many grid
-            units make 1. If it is above 1, the released number is rounded half up to a multiple of `per`
+    Input:  scales (grid units); alpha in (0, 1); moved: the largest move by rounding to the grid;
+            per: how many grid units make 1. If it is above 1, the released number is rounded half
+            up to a multiple of `per`
     Output: e, in units of `per`
-    Bound:  see `laplaces_tail`. With `per` above 1, as in `rounded_reach`: tails are convex, so the worst
-            case is that the number before the noise is a multiple of `per` or one grid unit beside the middle
+    Bound:  see `laplaces_tail`. With `per` above 1, as in `rounded_reach`: tails are convex, so the
+            worst case is that the number before the noise is a multiple of `per` or one grid unit
+            beside the middle
     Source: as `laplaces_tail`
     Errors: none here
 
     >>> laplaces_error([20.0, 20.0], 0.05, 1.0), laplaces_error([20.0], 0.05, 0.5)
     (83, 60)
     """
-    return error_of_tail(lambda reach: laplaces_tail(scales, max(reach - moved, 0.0)), alpha, per=per)
+    return error_of_tail(
+        lambda reach: laplaces_tail(scales, max(reach - moved, 0.0)), alpha, per=per
+    )
 
 
-def error_of_tail(tail: Callable[[int], float], alpha: float, *, per: int = 1, start: int = 0) -> int:
-    """The e that whole noise exceeds with probability at most alpha, for noise that is symmetric about 0.
+def error_of_tail(
+    tail: Callable[[int], float], alpha: float, *, per: int = 1, start: int = 0
+) -> int:
+    """The e that whole noise exceeds with probability at most alpha, for
+    noise that is symmetric about 0.
 
-    Input:  tail(k): P[noise >= k], which is convex for k >= 0; alpha in (0, 1); per: see `laplaces_error`;
-            start: where the search begins
+    Input:  tail(k): P[noise >= k], which is convex for k >= 0; alpha in (0, 1); per: see
+            `laplaces_error`; start: where the search begins
     Output: e, in units of `per`
     """
     return rounded_reach(lambda near, far: tail(near) + tail(far) <= alpha, per, start)
@@ -294,9 +354,10 @@ def laplace_total_error(scale: float, number: int, alpha: float) -> float:
 
     Input:  scale > 0 (any unit); number of noises, at least 1; alpha in (0, 1)
     Output: e (same unit), rounded up in the ninth digit
-    Bound:  X is the difference of two Gamma variables of shape n, and for scale 1 P[X > t] = Σ_(j<n) C(n-1+j, j)
-            2^-(n+j) Q(n-j, t), with Q(m, t) = e^-t Σ_(i<m) t^i / i!
-    Source: Kotz, Kozubowski, Podgórski 2001, The Laplace Distribution, section 2.3; the sum is its density, integrated
+    Bound:  X is the difference of two Gamma variables of shape n, and for scale 1 P[X > t] =
+            Σ_(j<n) C(n-1+j, j) 2^-(n+j) Q(n-j, t), with Q(m, t) = e^-t Σ_(i<m) t^i / i!
+    Source: Kotz, Kozubowski, Podgórski 2001, The Laplace Distribution, section 2.3; the sum is its
+            density, integrated
     Errors: none here
 
     >>> round(laplace_total_error(1.0, 1, 0.05), 4), round(laplace_total_error(1.0, 2, 0.05), 4)
@@ -304,7 +365,12 @@ def laplace_total_error(scale: float, number: int, alpha: float) -> float:
     """
     j = np.arange(number)
     factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, 2 * number)))])
-    weights = np.exp(factorials[number - 1 + j] - factorials[number - 1] - factorials[j] - (number + j) * math.log(2))
+    weights = np.exp(
+        factorials[number - 1 + j]
+        - factorials[number - 1]
+        - factorials[j]
+        - (number + j) * math.log(2)
+    )
 
     def tail(t: float) -> float:
         terms = np.exp(j * math.log(t) - t - factorials[j])
@@ -317,18 +383,24 @@ def laplace_total_error(scale: float, number: int, alpha: float) -> float:
 
 
 def whole_total_error(scale: float, number: int, alpha: float, *, discrete: bool) -> int | None:
-    """Smallest integer e with P[|X| > e] <= alpha for a sum X of integer Laplace noises of one scale.
+    """Smallest integer e with P[|X| > e] <= alpha for a sum X of
+    integer Laplace noises of one scale.
 
-    Input:  scale > 0; number of noises; alpha in (0, 1); discrete: True for discrete Laplace noises, False for real
-            noises that are each rounded to the nearest integer
-    Output: e; None if the distribution is too wide to tabulate (rounding to integers then hardly matters)
-    Bound:  with a = e^(-1/scale) the characteristic functions of one noise are (1 - a)² / (1 - 2a cos s + a²) and
-            1 - √a + (1 - a)·√a·(cos s - a) / (1 - 2a cos s + a²). The distribution of the sum is the inverse transform
-            of the n-th power, on a circle so long that values beyond it have probability below 1e-12
+    Input:  scale > 0; number of noises; alpha in (0, 1); discrete: True for discrete Laplace
+            noises, False for real noises that are each rounded to the nearest integer
+    Output: e; None if the distribution is too wide to tabulate (rounding to integers then hardly
+            matters)
+    Bound:  with a = e^(-1/scale) the characteristic functions of one noise are (1 - a)² / (1 - 2a
+            cos s + a²) and 1 - √a + (1 - a)·√a·(cos s - a) / (1 - 2a cos s + a²). The distribution
+            of the sum is the inverse transform of the n-th power, on a circle so long that values
+            beyond it have probability below 1e-12
     Source: textbook
     Errors: none here
 
-    >>> whole_total_error(1.0, 1, 0.05, discrete=True), whole_total_error(1.0, 4, 0.05, discrete=True)
+    >>> (
+    ...     whole_total_error(1.0, 1, 0.05, discrete=True),
+    ...     whole_total_error(1.0, 4, 0.05, discrete=True),
+    ... )
     (3, 5)
     """
     length = 2 ** math.ceil(math.log2(4 * (laplace_total_error(scale, number, 1e-12) + number)))
@@ -357,8 +429,8 @@ def unimodal_error(deviation: float, alpha: float) -> float:
 
     Input:  the standard deviation of X (any unit); alpha in (0, 1)
     Output: e (same unit)
-    Bound:  P[|X| > k·deviation] is at most 4 / 9k² where k² >= 4/3, and 1 - k/√3 below that. A sum of independent
-            Laplace noises, each multiplied by a constant, is symmetric with one mode
+    Bound:  P[|X| > k·deviation] is at most 4 / 9k² where k² >= 4/3, and 1 - k/√3 below that. A sum
+            of independent Laplace noises, each multiplied by a constant, is symmetric with one mode
     Source: Gauss 1823, "Theoria combinationis observationum"; Wintner 1938, for sums
     Errors: none here
 
@@ -370,19 +442,23 @@ def unimodal_error(deviation: float, alpha: float) -> float:
 
 
 def log_concave_error(deviation: float, alpha: float) -> float:
-    """An e with P[|X| > e] <= alpha for any X that is symmetric about 0 and has a log-concave density.
+    """An e with P[|X| > e] <= alpha for any X that is symmetric about 0
+    and has a log-concave density.
 
     Input:  the standard deviation σ of X (any unit); alpha in (0, 1)
     Output: e (same unit), no larger than that of `unimodal_error`
-    Bound:  let S(x) = P[|X| > x]. It is log-concave with S(0) = 1, so if S(e) = alpha, S(x) is at least alpha^(x/e) up
-            to e. Hence σ² = ∫ 2x S(x) dx is at least 2e²(1 - alpha(1 + L)) / L² with L = log(1/alpha), and e is at most
-            σ L / √(2(1 - alpha(1 + L))). A sum of independent Laplace noises, each multiplied by a constant, is
-            symmetric and log-concave
-    Source: Barlow and Marshall 1964, doi:10.1214/aoms/1177703281, for monotone hazard rates; Prékopa 1973, for sums
+    Bound:  let S(x) = P[|X| > x]. It is log-concave with S(0) = 1, so if S(e) = alpha, S(x) is at
+            least alpha^(x/e) up to e. Hence σ² = ∫ 2x S(x) dx is at least 2e²(1 - alpha(1 + L)) /
+            L² with L = log(1/alpha), and e is at most σ L / √(2(1 - alpha(1 + L))). A sum of
+            independent Laplace noises, each multiplied by a constant, is symmetric and log-concave
+    Source: Barlow and Marshall 1964, doi:10.1214/aoms/1177703281, for monotone hazard rates;
+            Prékopa 1973, for sums
     Errors: none here
 
     >>> round(log_concave_error(1.0, 0.05), 4)
     2.368
     """
     rate = -math.log(alpha)
-    return min(deviation * rate / math.sqrt(2 * (1 - alpha * (1 + rate))), unimodal_error(deviation, alpha))
+    return min(
+        deviation * rate / math.sqrt(2 * (1 - alpha * (1 + rate))), unimodal_error(deviation, alpha)
+    )

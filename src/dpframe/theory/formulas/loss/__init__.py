@@ -1,4 +1,6 @@
-"""Costs of noise, and the noise for a price: privacy loss, calibration, selection of keys and quantiles."""
+"""Costs of noise, and the noise for a price: privacy loss, calibration,
+selection of keys and quantiles.
+"""
 
 from dpframe.theory.formulas.loss.calibration import (
     Family,

@@ -1,8 +1,8 @@
 """The privacy loss (ε, δ or ρ) of noise of a given scale, and conversions between losses.
 
-Every result is certified in ball arithmetic and rounded up. So a published ε, δ or ρ is never below the exact value,
-and above it by one or two units in the last place. Arguments may be int, float or Fraction; a float stands for its
-exact binary value.
+Every result is certified in ball arithmetic and rounded up. So a published ε, δ or ρ is never below
+the exact value, and above it by one or two units in the last place. Arguments may be int, float or
+Fraction; a float stands for its exact binary value.
 """
 
 from __future__ import annotations
@@ -64,12 +64,15 @@ def probability(name: str, value: object, *, closed: bool = False) -> Fraction:
     """Return a δ or α as an exact number. It must lie in (0, 1), or in [0, 1] if `closed`."""
     exact = price(name, value)
     if exact > 1 or (not closed and exact in (0, 1)):
-        raise InvalidPrice(f"{name}={value!r} must lie {'in [0, 1]' if closed else 'strictly between 0 and 1'}.")
+        raise InvalidPrice(
+            f"{name}={value!r} must lie {'in [0, 1]' if closed else 'strictly between 0 and 1'}."
+        )
     return exact
 
 
 def price_up(x: Fraction) -> float:
-    """Return a rational price as the float that prints as exactly this decimal, or rounded up if there is none.
+    """Return a rational price as the float that prints as exactly this decimal,
+    or rounded up if there is none.
 
     The float 0.48 stands for exactly 48/100, as it prints.
     """
@@ -112,7 +115,8 @@ def laplace_rho(l1: Number, scale: Number) -> float:
 
     Input:  l1, how far one unit moves the answer in L1; scale of the noise, in the same units
     Output: ρ, below ε·tanh(ε/2), the bound for an arbitrary ε-private mechanism
-    Bound:  ε + e^-ε - 1 with ε = l1/scale. This is convex and 0 at 0, so several columns that share l1 cost no more
+    Bound:  ε + e^-ε - 1 with ε = l1/scale. This is convex and 0 at 0, so several columns that share
+            l1 cost no more
     Source: Harrison, Manurangsi 2025, arXiv:2510.25746
     Errors: InvalidArgument for a negative l1 or a scale that is not positive
 
@@ -129,10 +133,12 @@ def laplace_rho(l1: Number, scale: Number) -> float:
 def gaussian_rho(l2: Number, scale: Number) -> float:
     """ρ (zero-concentrated) of Gaussian noise, real, rounded or discrete.
 
-    Input:  l2, how far one unit moves the answer in L2; scale (standard deviation σ) in the same units
+    Input:  l2, how far one unit moves the answer in L2; scale (standard deviation σ) in the same
+            units
     Output: ρ
     Bound:  l2²/(2σ²); for several columns, μ²/2 with `gaussian_mu`
-    Source: Bun, Steinke 2016, arXiv:1605.02065, Proposition 1.6; discrete: Canonne, Kamath, Steinke 2020
+    Source: Bun, Steinke 2016, arXiv:1605.02065, Proposition 1.6; discrete: Canonne, Kamath, Steinke
+            2020
     Errors: InvalidArgument for a negative l2 or a scale that is not positive
 
     >>> gaussian_rho(1, 1)
@@ -153,17 +159,22 @@ def gaussian_loss(l2: Fraction | Root, scale: Fraction) -> Fraction:
 def gaussian_mu(l2_squareds: Sequence[Number], scales: Sequence[Number]) -> float:
     """μ of several Gaussian columns as one mechanism.
 
-    Input:  the square of each column's L2 sensitivity, exact; the standard deviation σ of each column's noise
+    Input:  the square of each column's L2 sensitivity, exact; the standard deviation σ of each
+            column's noise
     Output: μ, the L2 sensitivity of all columns in units of their noise
-    Bound:  √Σ l2_i²/σ_i²: with each column divided by its σ, all columns together have spherical Gaussian noise
+    Bound:  √Σ l2_i²/σ_i²: with each column divided by its σ, all columns together have spherical
+            Gaussian noise
     Source: Dong, Roth, Su 2019, arXiv:1905.02383, Corollary 2
-    Errors: InvalidArgument for lists of unequal length, a negative square or a scale that is not positive
+    Errors: InvalidArgument for lists of unequal length, a negative square or a scale that is not
+            positive
 
     >>> gaussian_mu([9, 16], [1, 1])
     5.0
     """
     if len(l2_squareds) != len(scales):
-        raise InvalidArgument(f"gaussian_mu: {len(l2_squareds)} sensitivities for {len(scales)} scales.")
+        raise InvalidArgument(
+            f"gaussian_mu: {len(l2_squareds)} sensitivities for {len(scales)} scales."
+        )
     square = sum(
         (
             sensitivity("l2_squared", square) / positive("scale", scale) ** 2
@@ -194,7 +205,9 @@ def gaussian_delta(epsilon: Number, mu: Number) -> float:
     True
     """
     loss, distance = price("epsilon", epsilon), price("mu", mu)
-    return min(1.0, upper(lambda: gaussian_profile(ball(loss), ball(distance)))) if distance else 0.0
+    return (
+        min(1.0, upper(lambda: gaussian_profile(ball(loss), ball(distance)))) if distance else 0.0
+    )
 
 
 def gaussian_epsilon(delta: Number, mu: Number) -> float:
@@ -202,7 +215,8 @@ def gaussian_epsilon(delta: Number, mu: Number) -> float:
 
     Input:  delta in (0, 1); mu, the L2 sensitivity divided by σ (`gaussian_mu`)
     Output: ε
-    Bound:  the solution of `gaussian_delta` = delta, rounded up; 0 if the total variation is at most delta
+    Bound:  the solution of `gaussian_delta` = delta, rounded up; 0 if the total variation is at
+            most delta
     Source: Balle, Wang 2018, arXiv:1805.06530, Theorem 8
     Errors: InvalidPrice for a delta outside (0, 1) or a negative μ
 
@@ -223,9 +237,12 @@ def gaussian_epsilon(delta: Number, mu: Number) -> float:
 
     if enough(0.0):
         return 0.0
-    # Without its second term the profile is Φ(μ/2 - ε/μ), which gives ε in closed form and slightly too large.
+    # Without its second term the profile is Φ(μ/2 - ε/μ), which gives ε in closed form and slightly
+    # too large.
     size = float_up(distance)
-    return smallest_float(enough, solve(curve, target, size * size / 2 + size * normal_quantile(target)))
+    return smallest_float(
+        enough, solve(curve, target, size * size / 2 + size * normal_quantile(target))
+    )
 
 
 def normal_quantile(tail: Fraction) -> float:
@@ -238,12 +255,14 @@ def normal_quantile(tail: Fraction) -> float:
 
 
 def response_epsilon(keep: Fraction, choices: int) -> float:
-    """ε of answering truly with probability `keep`, and otherwise with one of the other choices at random.
+    """ε of answering truly with probability `keep`, and otherwise with one
+    of the other choices at random.
 
     Input:  keep in [1/choices, 1); choices (count, at least 2)
     Output: ε, rounded up
-    Bound:  ln(keep·(choices - 1)/(1 - keep)): the log ratio of the probability of the true answer to that of one other
-            answer. A value outside the choices is answered uniformly; its probability 1/choices lies between the two
+    Bound:  ln(keep·(choices - 1)/(1 - keep)): the log ratio of the probability of the true answer
+            to that of one other answer. A value outside the choices is answered uniformly; its
+            probability 1/choices lies between the two
     Source: Kairouz, Oh and Viswanath 2014, arXiv:1407.1338
     Errors: none here
 
@@ -260,12 +279,15 @@ def response_epsilon(keep: Fraction, choices: int) -> float:
 def threshold_delta(tail: Number, groups: int) -> float:
     """δ of showing keys by a threshold.
 
-    Input:  tail, the probability that a group with one unit only reaches the threshold; groups that one unit touches
+    Input:  tail, the probability that a group with one unit only reaches the threshold; groups that
+            one unit touches
     Output: δ = 1 - (1 - tail)^groups
-    Bound:  the noises of the groups are independent, so all keys that only this unit has stay hidden with probability
-            (1 - tail)^groups. A value equal to the threshold is shown. So with integer noise, threshold T and a unit
-            that moves each group by s, the tail is P[noise ≥ T - s]
-    Source: Wilson et al. 2019, arXiv:1909.01917, Theorem 2; Desfontaines et al. 2020, arXiv:2006.03684
+    Bound:  the noises of the groups are independent, so all keys that only this unit has stay
+            hidden with probability (1 - tail)^groups. A value equal to the threshold is shown. So
+            with integer noise, threshold T and a unit that moves each group by s, the tail is
+            P[noise ≥ T - s]
+    Source: Wilson et al. 2019, arXiv:1909.01917, Theorem 2; Desfontaines et al. 2020,
+            arXiv:2006.03684
     Errors: InvalidPrice for a tail outside [0, 1]; InvalidArgument for fewer than 0 groups
 
     >>> threshold_delta(1e-6, 1), threshold_delta(1e-6, 20)
@@ -299,12 +321,14 @@ def pure_to_zcdp(epsilon: Number) -> float:
 
 
 def bounded_range_rho(epsilon: Number) -> float:
-    """ρ of the exponential mechanism, or of another mechanism whose log ratios lie in one interval of length ε.
+    """ρ of the exponential mechanism, or of another mechanism whose log ratios
+    lie in one interval of length ε.
 
     Input:  epsilon ≥ 0
     Output: ρ
     Bound:  ε²/8: a loss of bounded range is subgaussian (Hoeffding)
-    Source: Cesar, Rogers 2021, arXiv:2004.07223, Lemma 3.4; Dong, Durfee, Rogers 2020, arXiv:1909.13830, for the range
+    Source: Cesar, Rogers 2021, arXiv:2004.07223, Lemma 3.4; Dong, Durfee, Rogers 2020,
+            arXiv:1909.13830, for the range
     Errors: InvalidPrice for a negative ε
 
     >>> bounded_range_rho(2)
@@ -329,12 +353,19 @@ def zcdp_to_delta(rho: Number, epsilon: Number) -> float:
     if charge == 0:
         return 0.0
     slope, bend = float(charge), float(loss)
-    # The logarithm of the bound is stationary where (2α-1)ρ - ε + ln(1-1/α) = 0; the left side rises with α.
+    # The logarithm of the bound is stationary where (2α-1)ρ - ε + ln(1-1/α) = 0; the left side
+    # rises with α.
     order = _increasing_root(lambda t: (2 * t + 1) * slope - bend - math.log1p(1 / t))
     above, alpha = ball(order), 1 + Fraction(order)
     return min(
         1.0,
-        upper(lambda: (above * ball(alpha * charge - loss)).exp() / above * (-ball(alpha) * (1 / above).log1p()).exp()),
+        upper(
+            lambda: (
+                (above * ball(alpha * charge - loss)).exp()
+                / above
+                * (-ball(alpha) * (1 / above).log1p()).exp()
+            )
+        ),
     )
 
 
@@ -343,7 +374,8 @@ def zcdp_to_epsilon(rho: Number, delta: Number) -> float:
 
     Input:  rho ≥ 0; delta in (0, 1)
     Output: ε
-    Bound:  αρ + (ln(1/δ) - ln α)/(α-1) + ln(1-1/α). It holds for each α > 1; a nearly optimal α is used
+    Bound:  αρ + (ln(1/δ) - ln α)/(α-1) + ln(1-1/α). It holds for each α > 1; a nearly optimal α is
+            used
     Source: Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Corollary 13 solved for ε
     Errors: InvalidPrice for a negative ρ or a delta outside (0, 1)
 
@@ -357,7 +389,11 @@ def zcdp_to_epsilon(rho: Number, delta: Number) -> float:
 
     def loss() -> Ball:
         above = ball(alpha - 1)
-        exact = ball(alpha * charge) - (ball(target).log() + ball(alpha).log()) / above - (1 / above).log1p()
+        exact = (
+            ball(alpha * charge)
+            - (ball(target).log() + ball(alpha).log()) / above
+            - (1 / above).log1p()
+        )
         return exact.nonnegative_part()
 
     return upper(loss)

@@ -1,4 +1,6 @@
-"""Distances by which one unit can move a total: grouped tables, whole vectors, and a sum beside a count."""
+"""Distances by which one unit can move a total:
+grouped tables, whole vectors, and a sum beside a count.
+"""
 
 from dpframe.theory.formulas.sensitivity.grouped import (
     MOST_KEYS,
