@@ -413,6 +413,52 @@ def test_a_median_needs_no_more_than_the_values_around_it(draw):
     assert found == pytest.approx(np.median(values), rel=0.1)
 
 
+def _law(values, low, high, rank, scale):
+    """The mean distance from a quantile, of a choice on a fine grid."""
+    points = np.linspace(low, high, 200_001)
+    below = (
+        np.interp(points, values.ends, np.append(0, np.cumsum(values.parts[0]))) * values.units[0]
+    )
+    weights = np.exp(-np.abs(below - rank * values.units[0]) / scale)
+    at = np.interp(rank, np.append(0, np.cumsum(values.parts[0])), values.ends)
+    return np.average(np.abs(points - at), weights=weights)
+
+
+@pytest.mark.parametrize("rank", [0.5, 0.9])
+def test_the_error_of_a_choice_is_that_of_its_law(rank):
+    """Bins stand for their middles, so it is off by a part of a bin."""
+    edges = np.append(np.linspace(0, 10, 101), [20, 100, 1000])
+    parts = np.append(np.append(0, np.full(100, 2.0)), [0, 0, 0, 0])[None]
+    values = BinnedValues.of(edges, parts, 1.0, whole=False)
+    pairs = [(0, 100), (0, 101), (0, 102), (0, 103), (30, 103), (60, 100)]
+    low, high = np.array(pairs).T
+    found = values.chosen_away(low, high, np.array([rank * 200]), 3.0)[0]
+    for error, (first, last) in zip(found, pairs, strict=True):
+        assert error == pytest.approx(
+            _law(values, edges[first], edges[last], rank, 3.0), rel=0.02, abs=0.05
+        )
+
+
+def test_few_people_beyond_a_quantile_make_wide_bounds_bad():
+    """At ε = 1 the 9th decile of 200 people was any number up to far
+    bounds in half of the releases.
+    """
+    edges = np.append(np.linspace(0, 1, 21), 2.0 ** np.arange(1, 20))
+    ask = frame_of(np.zeros(1)).quantile("x", 0.9, bounds=dp.Auto(), max_rows=1)._question
+    price, widths = offer("epsilon", Fraction(1), Fraction(0), "auto"), []
+    for people in (200, 20_000):
+        cases = np.zeros((1, len(edges) + 1))
+        cases[:, 1:21] = people / 20
+        values = BinnedValues.of(edges, cases, people / 200, whole=False)
+        bounds = _best(ask, ask.table.columns["x"], values, price)
+        assert bounds.upper < 4
+        wide = values.chosen_away(
+            np.array([0]), np.array([len(edges) - 1]), np.array([0.9 * people]), 2.4
+        )
+        widths.append(float(wide[0, 0]))
+    assert widths[0] > 100 * widths[1]  # control: many people do not need narrow bounds
+
+
 def test_medians_of_groups_need_nearly_all(draw):
     values = np.concatenate([draw.uniform(10, 11, 2000), draw.uniform(30, 31, 2000)])
     table = pl.DataFrame({"id": range(4000), "g": np.repeat([0, 1], 2000), "x": values})

@@ -19,6 +19,7 @@ from dpframe import engine
 from dpframe.arrays import Floats, Integers
 from dpframe.engine import ONE
 from dpframe.plan import (
+    FEW,
     TIMES,
     Bounds,
     Column,
@@ -44,7 +45,8 @@ from dpframe.release.auto.value_histograms import (
     where_zero_is,
 )
 from dpframe.release.estimators import BinnedValues, estimator_of
-from dpframe.release.pricing import Price
+from dpframe.release.pricing import Noise, NoisePlan, Price
+from dpframe.theory.formulas.loss import BEYOND
 
 _ZEROS = Bounds(0, 1)  # bounds if all seen values are zeros
 _DEFAULT = 1_000_000  # largest absolute value, if no unit is seen
@@ -56,7 +58,7 @@ _DEFAULT_DAYS = {
 }
 _NOTHING = 1e-6  # of the width
 _WHOLE = 2**62  # largest absolute value for any type, since a released number is an Int64
-_CANDIDATES = 1024  # of a quantile
+_CANDIDATES = 2**20  # of a quantile alone, at least: see `Candidates.between`
 # added to errors, so that their ratios are finite: the largest are squares of 2^101 times noise
 _NO_ERROR = 1e-200
 
@@ -207,24 +209,21 @@ def _best(question: Question, column: Column, values: BinnedValues, rest: Price)
     """
     first, last = np.triu_indices(len(values.edges), 1)
     around = (first < max(values.middle, 1)) & (last >= min(values.middle, len(values.edges) - 1))
-    factor = _relative_noise(question, column, rest)
-    noise = (
-        factor
-        * (float(question.cells) if question.cells is not None else MODEL.groups_unlisted)
-        / values.units
-    )
+    plan = rest.plan(question)
+    groups = float(question.cells) if question.cells is not None else MODEL.groups_unlisted
+    noise = _relative_noise(plan, column) * groups / values.units
     total = np.zeros(len(first))
     for output in question.outputs:
         if not any(m.column is not None and m.column.id == column.id for _, m in output.totals):
             continue
         rank = output.rank
         errors = estimator_of(output).clipping_error(values, first, last, noise[:, None])
-        if rank is not None:
-            errors = (
-                _of_quantile(values, first, last, float(rank))
-                if question.cells == 1
-                else _of_all(values, first, last)
-            )
+        if rank is not None and question.cells == 1:
+            rows = question.unit_limits.contribution.rows
+            errors = _of_choice(values, (first, last), plan.of(output.total), rows)
+            errors = np.hypot(_misplaced(values, first, last, float(rank)), errors)
+        elif rank is not None:
+            errors = _of_all(values, first, last)
         if errors is None:
             continue
         errors = (errors if rank is not None else np.where(around, errors, math.inf)) + _NO_ERROR
@@ -250,12 +249,10 @@ def _rounded(values: BinnedValues, low: int, high: int) -> Bounds:
     return Bounds(*ends)
 
 
-def _of_quantile(values: BinnedValues, low: Integers, high: Integers, rank: float) -> Floats:
-    """Error of a quantile: its distance from the candidates between two edges,
-    theirs from one another, and noise.
+def _misplaced(values: BinnedValues, low: Integers, high: Integers, rank: float) -> Floats:
+    """How far a quantile may be beyond two edges.
 
-    What noise leaves open of the quantile in the histogram stands for the noise of the answer,
-    whatever the bounds.
+    What noise leaves open of the quantile in the histogram is added, whatever the bounds.
     """
     bins, fewest = len(values.middles), MODEL.beyond_extreme / values.units
     at = np.clip(rank, fewest, 1 - fewest)
@@ -271,9 +268,33 @@ def _of_quantile(values: BinnedValues, low: Integers, high: Integers, rank: floa
     )
     below = np.maximum(values.edges[low] - values.ends[least][:, None], 0)
     above = np.maximum(values.ends[most + 1][:, None] - values.edges[high], 0)
-    apart = (values.edges[high] - values.edges[low]) / _CANDIDATES
     open_still = (values.ends[most + 1] - values.ends[least])[:, None] / (2 * MODEL.quantile_doubt)
-    return np.asarray(np.hypot(np.hypot(below + above, open_still), apart / math.sqrt(12)))
+    return np.asarray(np.hypot(below + above, open_still))
+
+
+def _of_choice(
+    values: BinnedValues, pair: tuple[Integers, Integers], choice: Noise, each: int
+) -> Floats:
+    """Error of a quantile between two edges, from its choice:
+    wide bounds have many values that no unit has.
+
+    Candidates are apart, and a tree of many quantiles has noise in place of a choice. Its
+    candidates are farther apart. An extreme is looked for some units from the end, see
+    `theory.formulas.loss.extreme_targets`.
+
+    Input:  pair: edges, low and high; choice: its noise; each: rows of a unit, as many as limits
+            allow
+    """
+    low, high = pair
+    total, width = choice.total, values.edges[high] - values.edges[low]
+    if total.is_tree or total.rank is None:
+        return np.asarray(width / FEW / math.sqrt(12))
+    scale, units = float(choice.scale) * float(total.unit) / each, values.units
+    rows = float(total.rank) * units
+    if not total.between:
+        away = np.minimum(np.log1p(BEYOND * units / scale / 2) * scale, units / 2)
+        rows = np.clip(rows, away, units - away)
+    return np.hypot(values.chosen_away(low, high, rows, scale), width / _CANDIDATES)
 
 
 def _of_all(values: BinnedValues, low: Integers, high: Integers) -> Floats:
@@ -291,11 +312,11 @@ def _of_all(values: BinnedValues, low: Integers, high: Integers) -> Floats:
     )
 
 
-def _relative_noise(question: Question, column: Column, rest: Price) -> float:
+def _relative_noise(plan: NoisePlan, column: Column) -> float:
     """Standard deviation of the noise of the column's total, divided by its l1 sensitivity."""
     deviations = [
         noise.deviation / float(noise.total.sensitivity.scaled(noise.total.unit).l1)
-        for noise in rest.plan(question).noises
+        for noise in plan.noises
         if noise.total.column is not None and noise.total.column.id == column.id and not noise.exact
     ]
     return max(deviations, default=0.0)
