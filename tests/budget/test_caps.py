@@ -812,3 +812,46 @@ def test_a_release_says_what_it_is_for(tmp_path):
     ]
     with pytest.raises(errors.InvalidArgument, match="purpose="):
         query.release(epsilon=0.25, purpose="")
+
+
+def test_what_is_paid_in_advance_says_who_and_what_for_of_all_that_it_pays_for(tmp_path):
+    """Of parts, with and without nights, and of series:
+    also where somebody else opens them again by their name.
+    """
+    ledger = Ledger(tmp_path / "a.sqlite")
+    ana, nobody = (
+        ledger.budget("visits", epsilon=9, spender="ana", purpose="the report"),
+        ledger.budget("visits"),
+    )
+
+    def asked(account):
+        return dp.protect(pl.DataFrame({"id": [1, 2]}), unit="id", budget=account).count_units()
+
+    for part in (ana.allocate(name="bo", epsilon=2), ana.allocate(nights=2, epsilon=2)):
+        again = nobody.allocate(name=part._opening.name.removeprefix("allowance "))
+        asked(again).release(epsilon=0.25)
+        asked(again).release(epsilon=0.25, spender="bo", purpose="a paper")
+    ana.series("signups", every="1d", horizon=9, epsilon=1, unit_periods=1).add(
+        asked(ana), "2026-01-01"
+    )
+    nobody.series("signups").add(asked(nobody), "2026-01-02")
+    nobody.for_spender("cy", "a check").series("signups").add(asked(None), "2026-01-03")
+    asked(nobody).release(epsilon=0.25)
+    opened = {line.number for line in nobody.history() if line.status == "open"}
+    lines = [
+        (line.spender, line.by, line.purpose)
+        for line in nobody.history()
+        if line.number not in opened
+    ]
+    anas, bos = ("ana", "ana", "the report"), ("bo", "bo", "a paper")
+    assert lines == [
+        anas,
+        bos,
+        anas,
+        bos,
+        anas,
+        anas,
+        ("cy", "cy", "a check"),
+        (None, user_name(), None),
+    ]
+    assert ledger.verify() == {"visits": 20}

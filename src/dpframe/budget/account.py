@@ -152,7 +152,9 @@ class BudgetAccount(BudgetState):
         body = body_of(loss, subject, query, name, plan, events, policies)
         with self._book.write() as page:
             at = now()
-            body |= self._payer.described(page.role)
+            body |= self._payer.described(
+                page.role, None if within is None else within.opening.body
+            )
             self._check_subject(page.subject, subject)
             earlier = known(page, body)
             retry = retry or (wait and earlier is not None and was_killed(page, earlier))

@@ -184,5 +184,5 @@ def entered(
             raise ReleasePending(_UNSURE.format(name=body["name"]))
     loss = within.again(loss) if again else loss
     price, place = within.enter(page, loss)
-    body |= {"about": within.opening, "within": {**place}}
+    body |= {"about": within.opening.number, "within": {**place}}
     return loss, price, again

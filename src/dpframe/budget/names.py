@@ -249,11 +249,13 @@ class Payer(NamedTuple):
             check_plain(str(text))
         return cls(*(None if text is None else str(text) for text, _ in examples.values()))
 
-    def described(self, role: str | None) -> FieldDict:
+    def described(self, role: str | None, paid: Fields | None = None) -> FieldDict:
         """Fields of a charge's entry about its payer: also the user, the
         machine and the process that charge.
 
-        Input:  role: who the database says is here; None where it does not
+        Input:  role: who the database says is here; None where it does not; paid: the body of the
+                entry that paid in advance, whose spender and purpose stand where nothing else was
+                said
         Errors: BudgetMismatch for a spender that is somebody else
         """
         if role is not None and self.spender not in (None, role):
@@ -261,7 +263,9 @@ class Payer(NamedTuple):
                 f"The database says that {role!r} spends here, and spender={self.spender!r} was "
                 "typed. Nothing was spent. Leave spender= out."
             )
-        payer = self._replace(spender=role or self.spender)
+        before = paid or {}
+        spender = role or self.spender or before.get("spender")
+        payer = Payer(spender, self.purpose or before.get("purpose"))
         typed = {name: text for name, text in payer._asdict().items() if text is not None}
         by = payer.spender or user_name()
         return {"by": by, "host": socket.gethostname(), "process": os.getpid(), **typed}

@@ -131,13 +131,11 @@ class Book(Protocol):
 class Within(Protocol):
     """The place of a charge within an opening: an earlier charge that paid in
     advance, for a series or an allowance.
-
-    `opening` is the number of that earlier charge.
     """
 
     @property
-    def opening(self) -> int:
-        """The number of that earlier charge."""
+    def opening(self) -> Entry:
+        """That earlier charge."""
         ...
 
     def again(self, loss: Loss) -> Loss:

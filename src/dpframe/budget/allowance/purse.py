@@ -32,12 +32,7 @@ from dpframe.usage import Hints, nearest
 class _Tonight:
     """The place of a charge within its allowance; see `dpframe.budget.receipts.Within`."""
 
-    entry: Entry
-
-    @property
-    def opening(self) -> int:
-        """The number of the charge that opened the allowance."""
-        return self.entry.number
+    opening: Entry
 
     def again(self, loss: Loss) -> Loss:
         """The price of the release: one that is paid again costs its full price."""
@@ -51,12 +46,12 @@ class _Tonight:
         """Errors: BudgetExceeded if the loss is more than tonight's share has left;
         BudgetMismatch for its holder.
         """
-        holder_of(self.entry, page.role)
-        record = AllowanceRecord.on(page, self.entry)
+        holder_of(self.opening, page.role)
+        record = AllowanceRecord.on(page, self.opening)
         night = record.pace.night(account.now())
         record.check(loss, night, "The release costs")
         nothing = Loss.none(in_rho=page.spent.exact_rho is not None)
-        held = {} if self.entry.spender is None else {"held": True}
+        held = {} if self.opening.spender is None else {"held": True}
         return nothing, {"loss": texts_of(loss), "night": night, **held}
 
 

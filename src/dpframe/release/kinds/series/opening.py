@@ -86,7 +86,7 @@ class Night:
             under_policy([self.question], budget, price)
             return price
 
-        return Place(self.opening.entry.number, progress.line, self.number, blocks, cost, asked)
+        return Place(self.opening.entry, progress.line, self.number, blocks, cost, asked)
 
     def readings(self, progress: Progress, blocks: tuple[Block, ...]) -> list[Reading]:
         """Readings for some blocks: all of their periods in one pass where that

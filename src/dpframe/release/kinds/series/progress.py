@@ -176,7 +176,7 @@ class Place:
     `asked` is the fingerprint of its question, if later periods are held to it.
     """
 
-    opening: int
+    opening: Entry
     line: int
     period: int
     blocks: tuple[Block, ...]
@@ -191,13 +191,13 @@ class Place:
         """Whether the series goes on from an older copy of its ledger;
         see `dpframe.budget.ledger.copies`.
         """
-        return page.is_lost(self.opening)
+        return page.is_lost(self.opening.number)
 
     def enter(self, page: Page, loss: Loss) -> tuple[Loss, Mapping[str, Any]]:
         """The first measurement costs nothing more.
         Errors: Overtaken if another period was added in the meantime.
         """
-        lines = page.members(self.opening)
+        lines = page.members(self.opening.number)
         if (lines[-1].number if lines else 0) != self.line:
             raise Overtaken
         asked = {"asked": self.asked} if self.asked else {}
