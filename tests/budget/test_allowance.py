@@ -5,6 +5,7 @@ over where that was asked for.
 import datetime as dt
 import math
 import random
+import re
 from fractions import Fraction
 
 import polars as pl
@@ -111,8 +112,15 @@ def test_an_allowance_is_paid_once_and_stands_for_one_schedule(place, clock):
     for _ in range(3):
         budget.allocate(nights=4, epsilon=1)
     assert budget.spent.epsilon == 1
-    with pytest.raises(errors.ReleaseMismatch, match="nights: 4, 5"):
-        budget.allocate(nights=5, epsilon=1)
+    stands = r"(?s)^The part 'nightly' stands: Allowance\(ε = 1 over 4 nights .*spent ε = 0\)\. .*"
+    for said, differs in (
+        ({"nights": 5, "epsilon": 1}, r"nights: 4, 5\n"),
+        ({"nights": 4, "epsilon": 0.5}, r"price\.epsilon: 1, 1/2\n"),
+    ):
+        with pytest.raises(errors.ReleaseMismatch, match=stands + differs) as refused:
+            budget.allocate(**said)
+        (line,) = re.findall(r"budget(\.\S+) opens it as it stands", str(refused.value))
+        assert eval(f"budget{line}").limit.epsilon == 1
     with pytest.raises(errors.BudgetExceeded):
         budget.allocate(nights=4, epsilon=1.5, name="another")
     pay(budget.allocate(nights=4, epsilon=1), "0.1")

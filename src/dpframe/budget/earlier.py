@@ -66,24 +66,14 @@ def known(page: Page, body: Fields) -> Entry | None:
     name = body.get("name")
     earlier = None if name is None else page.latest(name)
     if earlier is not None:
-        if earlier.body["fingerprint"] != body["fingerprint"]:
-            check_open(page, earlier)
         check_same(earlier, body)
     elif name is not None:
         check_plain(name)
     return earlier
 
 
-def check_open(page: Page, earlier: Entry) -> None:
-    """Check that a name is not that of an allowance which was closed. Errors: ReleaseMismatch."""
-    closed = [entry.when for entry in page.members(earlier.number) if entry.closes]
-    if earlier.allowance is not None and closed:
-        name = str(earlier.name).removeprefix("allowance ")
-        raise ReleaseMismatch(
-            f"The part {name!r} was closed at {closed[0]:%Y-%m-%d %H:%M} UTC, and a closed part is "
-            "not opened again. Nothing was spent. Take another one under a new name: "
-            f"budget.allocate(name={name + ' 2'!r}, ...)."
-        )
+# how what is paid in advance is opened again
+_OPENED = {"series": "series(", "allowance": "allocate(name="}
 
 
 def check_same(earlier: Entry, body: Fields) -> None:
@@ -92,11 +82,19 @@ def check_same(earlier: Entry, body: Fields) -> None:
     """
     if earlier.body["fingerprint"] == body["fingerprint"]:
         return
-    lines = list(differences(earlier.body["plan"] or {}, body["plan"] or {}))
+    lines = differences(earlier.body["plan"] or {}, body["plan"] or {})
     places, corrects = (
         "\n".join(f"  {line}" for line in lines),
         any(line.startswith("data") for line in lines),
     )
+    kind, _, own = str(earlier.name).partition(" ")
+    if earlier.opens is not None:
+        raise ReleaseMismatch(
+            f"The {kind} {own!r} was opened at {earlier.when:%Y-%m-%d %H:%M} UTC for "
+            f"{price_of(earlier.body)}, and it stands as it was opened. It differs in (before, "
+            f"now):\n{places}\nNothing was spent. budget.{_OPENED[kind]}{own!r}) goes on with it. "
+            f"Another one has a name of its own: budget.{_OPENED[kind]}{own + ' 2'!r}, ...)."
+        )
     more = (
         f" If it corrects that one: name='...', supersedes={earlier.name!r}, because='...'. If the "
         f"files were only copied or touched, the stored answer is budget.answer({earlier.name!r})."

@@ -17,12 +17,12 @@ from dpframe.budget.allowance.moves import close, holder_of, move
 from dpframe.budget.allowance.pace import AllowanceRecord, Pace, planned, read_pace, read_start
 from dpframe.budget.entries import Charge, Entry, texts_of
 from dpframe.budget.losses import Loss, Terms, written_number
-from dpframe.budget.names import is_text
+from dpframe.budget.names import differences, fingerprint, is_text
 from dpframe.budget.parts import PartName
 from dpframe.budget.periods_of_time import Periods, read_zone
 from dpframe.budget.receipts import Page, Receipt, Stored
 from dpframe.budget.standing import INNER
-from dpframe.errors import InvalidArgument, InvalidPrice
+from dpframe.errors import InvalidArgument, InvalidPrice, ReleaseMismatch
 from dpframe.fields import Fields
 from dpframe.safe_text import visible
 from dpframe.usage import Hints, nearest
@@ -299,6 +299,26 @@ def _no_part(budget: account.BudgetAccount, name: str) -> InvalidPrice:
     )
 
 
+def _other_part(stands: Allowance, name: str, plan: Fields) -> ReleaseMismatch:
+    """The refusal of a name whose part has another schedule or price.
+    Input: plan: what was typed.
+    """
+    opening, closed, another = stands._opening, stands._record.closed, f"name={name + ' 2'!r}, ..."
+    if closed is not None:
+        return ReleaseMismatch(
+            f"The part {name!r} was closed at {closed:%Y-%m-%d %H:%M} UTC, and a closed part is "
+            "not opened again. Nothing was spent. Take another one under a new name: "
+            f"budget.allocate({another})."
+        )
+    lines = "\n".join(f"  {line}" for line in differences(opening.body["plan"], plan))
+    return ReleaseMismatch(
+        f"The part {name!r} stands: {stands!r}. What was typed differs from what it was opened "
+        f"with (before, now):\n{lines}\nNothing was spent. budget.allocate(name={name!r}) opens it "
+        f"as it stands. For more, take another part, budget.allocate({another}); a part without "
+        f"nights can move some here, part.transfer({name!r}, ...)."
+    )
+
+
 def _begun(per: object, start: object, zone: str | None) -> tuple[dt.datetime | None, Periods]:
     """The start as it was typed, or None; and the periods from then on, or
     from the one that today is in.
@@ -335,8 +355,8 @@ def allocate(
         )
     assert isinstance(name, str)
     typed_none = all(value is None for value in (nights, periods, start, zone, *price.values()))
-    known = _opened(budget, f"allowance {name}") if typed_none else None
-    if known is not None:
+    known = _opened(budget, f"allowance {name}")
+    if known is not None and typed_none:
         return Allowance(budget, known)
     if typed_none:
         raise _no_part(budget, name)
@@ -354,6 +374,8 @@ def allocate(
     plan = {
         "allowance": {"per": str(per), "nights": number, "carry": carries, "price": typed, **place}
     }
+    if known is not None and known.body["fingerprint"] != fingerprint(plan):
+        raise _other_part(Allowance(budget, known), name, plan)
     settings = {
         "per": str(per),
         "nights": number,

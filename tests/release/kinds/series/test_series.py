@@ -312,6 +312,12 @@ def test_another_question_is_another_series():
     for other in (frame.count(max_rows=2), frame.count_units(), frame.sum("x", (0, 4), max_rows=1)):
         with pytest.raises(errors.ReleaseMismatch):
             series.add(other, DAYS[1])
+    with pytest.raises(
+        errors.ReleaseMismatch,
+        match=r"(?s)^The series 'signups' was opened .*horizon: 60, 61\n.*"
+        r"budget\.series\('signups'\) goes on with it.*budget\.series\('signups 2', \.\.\.\)",
+    ):
+        made(frame.budget, horizon=61)[1].add(frame.count(max_rows=1), DAYS[1])
     with pytest.raises(errors.BudgetMismatch):
         series.add(
             dp.protect(ROWS, unit="id", budget=dp.Budget(epsilon=1)).count(max_rows=1), DAYS[1]
