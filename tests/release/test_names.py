@@ -415,7 +415,7 @@ def test_the_next_run_says_how_to_go_on_and_may_be_told_to_pay_again(query, monk
     budget = query._budget
     killed(query, monkeypatch)
     with pytest.raises(
-        errors.ReleasePending, match="stopped here: on_pending='wait' or 'retry' pays again"
+        errors.ReleasePending, match=r"stopped here: .* 'retry' pays again\..* again costs ε = 0\.1"
     ):
         query.release(epsilon=0.1, name="visits")
     assert [line.status for line in budget.history()] == ["pending"]

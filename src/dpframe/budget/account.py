@@ -158,13 +158,14 @@ class BudgetAccount(BudgetState):
             self._check_subject(page.subject, subject)
             earlier = known(page, body)
             retry = retry or (wait and earlier is not None and was_killed(page, earlier))
-            answer = (
-                None
-                if earlier is None
-                else self._answered(page, earlier, refresh=refresh, retry=retry)
-            )
-            if answer is not None:
-                return answer
+            if earlier is not None and not (
+                refresh or (retry and page.result(earlier.number) is None)
+            ):
+                answer = stored_answer(
+                    page, earlier, self._left(page.spent), within.again(loss) if within else loss
+                )
+                if answer is not None:
+                    return answer
             check_failures(page.failures)
             price, again = loss, earlier is not None
             if within is not None:
@@ -189,13 +190,6 @@ class BudgetAccount(BudgetState):
             standing,
             *chain,
         )
-
-    def _answered(
-        self, page: Page, earlier: Entry, *, refresh: bool, retry: bool
-    ) -> Receipt | None:
-        """The stored answer of a name; None where it is paid again."""
-        again = refresh or (retry and page.result(earlier.number) is None)
-        return None if again else stored_answer(page, earlier, self._left(page.spent))
 
     def _enter(
         self,
@@ -435,7 +429,7 @@ class BudgetAccount(BudgetState):
             earlier = page.latest(name)
             if earlier is None or page.result(earlier.number) is None:
                 return None
-            return stored_answer(page, earlier, self._left(page.spent))
+            return stored_answer(page, earlier, self._left(page.spent), Loss.none())
 
     @property
     def protects(self) -> str | None:

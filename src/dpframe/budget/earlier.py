@@ -117,7 +117,7 @@ _UNSURE = (
     "{name!r}: this series goes on from an older copy of its ledger, and what was measured after "
     "the copy is lost. So this period may have been measured already, and the price of the series "
     "covers one measurement of each. Nothing was spent now. on_pending='retry' measures it and "
-    "pays for it; or open another series."
+    "pays for it, {price}; or open another series."
 )
 
 
@@ -133,11 +133,12 @@ def was_killed(page: Page, earlier: Entry) -> bool:
     return is_pending(page, earlier.number) and runs(earlier) is False
 
 
-def stored_answer(page: Page, earlier: Entry, remaining: Loss) -> Receipt | None:
+def stored_answer(page: Page, earlier: Entry, remaining: Loss, price: Loss) -> Receipt | None:
     """The stored answer of a name; None if its charge was marked as
     lost, so that it may be paid again.
 
-    Errors: ReleasePending, which says how to go on
+    Input:  remaining: what is left; price: what it costs to pay again
+    Errors: ReleasePending, which says how to go on, and what that costs
     """
     result = page.result(earlier.number)
     if result is not None:
@@ -152,16 +153,18 @@ def stored_answer(page: Page, earlier: Entry, remaining: Loss) -> Receipt | None
         )
     if page.is_lost(earlier.number):
         return None
+    # a series has no refresh=
+    again = "" if "blocks" in earlier.within else " release(..., refresh=True) pays again too."
+    costs = f"{again} To pay again costs {price}, beside what is paid."
     if page.has_failed(earlier.number):
         raise ReleasePending(
             f"{earlier.name!r} was charged at {earlier.when:%Y-%m-%d %H:%M} UTC and failed after "
-            "that, so there is no table. To pay again, type release(..., refresh=True) or "
-            "release(..., on_pending='retry')."
+            "that, so there is no table. Nothing was spent now. on_pending='retry' pays "
+            f"again.{costs}"
         )
     raise ReleasePending(
         f"{earlier.name!r} was charged at {earlier.when:%Y-%m-%d %H:%M} UTC and its table is not "
-        f"stored. Nothing was spent now.{at_work(earlier, page.where)} release(..., refresh=True) "
-        "pays again too.",
+        f"stored. Nothing was spent now.{at_work(earlier, page.where)}{costs}",
         runs=runs(earlier),
     )
 
@@ -179,7 +182,7 @@ def entered(
     if not again and within.may_repeat(page):
         again = True
         if not retry:
-            raise ReleasePending(_UNSURE.format(name=body["name"]))
+            raise ReleasePending(_UNSURE.format(name=body["name"], price=within.again(loss)))
     loss = within.again(loss) if again else loss
     price, place = within.enter(page, loss)
     body |= {"about": within.opening.number, "within": {**place}}

@@ -347,13 +347,16 @@ def test_a_night_that_fails_is_told_and_may_be_measured_again(monkeypatch):
         patch.setattr(engine, "totals", lambda *_: 1 / 0)
         with pytest.raises(errors.EngineError):
             series.add(frame.count(max_rows=1), DAYS[1])
-    with pytest.raises(errors.ReleasePending, match="failed after that"):
+    with pytest.raises(errors.ReleasePending, match="failed after that") as told:
         series.add(frame.count(max_rows=1), DAYS[1])
     series.add(frame.count(max_rows=1), DAYS[2])
     assert series.table().table.height == 2
     out = series.add(frame.count(max_rows=1), DAYS[1], on_pending="retry")
     assert 0 < out.cost.epsilon <= 2.0
     assert frame.budget.spent.epsilon == 2.0 + out.cost.epsilon
+    assert f"To pay again costs {out.cost}, beside" in str(told.value)
+    assert "refresh" not in str(told.value), "series.add has none"
+    assert f"each time: {out.cost}" in series.explain()
     assert series.table().table.height == 3
 
 

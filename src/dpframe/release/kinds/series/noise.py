@@ -145,6 +145,27 @@ class SeriesNoise:
             Fraction(gaussian_epsilon(price.delta, mu)) if mu else Fraction(0), price.delta
         )
 
+    def repeated(self, unit: UnitChange, price: Price) -> tuple[Loss, Loss]:
+        """The largest loss of measuring one period again, alone and
+        with the blocks that end with it.
+
+        Input:  as in `again`. Bound: no block of a level is longer than its largest, so none costs
+                more
+        """
+        alone, ended = [], []
+        for part, shape in enumerate(self.shapes.parts):
+            blocks = [
+                Block(part, level, 0, tuple(range(size)), shape.weights[:1])
+                for level, size in enumerate(shape.sizes)
+            ]
+            alone.append(self.again(unit, blocks[:1], price))
+            ended.append(self.again(unit, blocks, price))
+        return max(alone, key=_amounts), max(ended, key=_amounts)
+
+
+def _amounts(loss: Loss) -> tuple[Fraction, Fraction]:
+    return loss.exact_rho or Fraction(0), loss.exact_epsilon
+
 
 def _once(unit: UnitChange, total: int, block: Block) -> Sensitivity:
     """The sensitivity of one block that is measured once more."""

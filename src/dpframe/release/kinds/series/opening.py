@@ -80,13 +80,12 @@ class Night:
         settings, noise = self.opening.settings, self.opening.noise
         asked = asked_as(self.question) if settings.enforce else ""
 
-        def cost() -> Loss:
-            price = noise.again(self.bought, blocks, settings.price(budget.terms))
-            # the cap of one release holds for what is measured again
+        def hold(price: Loss) -> None:
+            """The cap of one release holds for what is measured again."""
             under_policy([self.question], budget, price)
-            return price
 
-        return Place(self.opening.entry, progress.line, self.number, blocks, cost, asked)
+        cost = noise.again(self.bought, blocks, settings.price(budget.terms))
+        return Place(self.opening.entry, progress.line, self.number, blocks, cost, hold, asked)
 
     def readings(self, progress: Progress, blocks: tuple[Block, ...]) -> list[Reading]:
         """Readings for some blocks: all of their periods in one pass where that

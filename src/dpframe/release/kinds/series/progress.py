@@ -180,12 +180,13 @@ class Place:
     line: int
     period: int
     blocks: tuple[Block, ...]
-    cost: Callable[[], Loss]
+    cost: Loss
+    hold: Callable[[Loss], None]
     asked: str = ""
 
     def again(self, loss: Loss) -> Loss:
         """The cost of measuring the blocks once more."""
-        return self.cost()
+        return self.cost
 
     def may_repeat(self, page: Page) -> bool:
         """Whether the series goes on from an older copy of its ledger;
@@ -195,8 +196,11 @@ class Place:
 
     def enter(self, page: Page, loss: Loss) -> tuple[Loss, Mapping[str, Any]]:
         """The first measurement costs nothing more.
-        Errors: Overtaken if another period was added in the meantime.
+
+        Errors: PolicyExceeded for what is measured again; Overtaken if another period was added in
+                the meantime
         """
+        self.hold(loss)
         lines = page.members(self.opening.number)
         if (lines[-1].number if lines else 0) != self.line:
             raise Overtaken

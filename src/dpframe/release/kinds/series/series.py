@@ -78,10 +78,11 @@ class Series(Hints):
                 time of a row, a query about all rows; or a function from a period (a text) to a
                 query: `lambda night: ...`. The latter two read the rows of earlier periods again,
                 see `reads`; period: the start of the period, "2026-11-21"; on_pending: "retry"
-                measures a period again if its answer was lost, and pays for that; also one that may
-                have been measured after the copy of the ledger from which the series goes on;
-                "wait" waits for another process of this machine that is at work on it, and measures
-                it again if that was killed
+                measures a period again if its answer was lost, and pays for that beside the series,
+                with its whole δ once more: `explain` says how much; also one that may have been
+                measured after the copy of the ledger from which the series goes on; "wait" waits
+                for another process of this machine that is at work on it, and measures it again if
+                that was killed
         Output: the current estimate of the number of this period
         Bound:  the loss of the series, for the whole horizon. It is charged when the first period
                 is added: see `explain`

@@ -5,6 +5,7 @@ ledger stores them with the charge.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -142,7 +143,9 @@ def kept(
     noise = planned_noise(question, change, price, settings.horizon, often)
     cost = price.loss(delta=noise.normal)
     calendar = Calendar.read(settings.every, start)
-    words = promise(settings, question, cost, noise, calendar, alone=alone)
+    words = promise(settings, question, cost, noise, calendar, alone=alone) + [
+        _lost(noise.repeated(change, price))
+    ]
     return cost, {
         "series": name,
         "start": start.isoformat(),
@@ -217,9 +220,6 @@ def promise(
         "published of it together, whichever periods are added, in whatever order, late or not "
         "at all.",
         _whose(settings, unit, at_most, more if noise.normal else "k times the ε"),
-        "A period that is added again gives the stored answer. One whose answer was lost is "
-        "measured again with on_pending='retry', or 'wait' where its process was killed, and "
-        "what that costs is charged beside.",
     ]
     sizes, weights = noise.shapes.parts[0].sizes, noise.shapes.parts[0].weights
     if alone:
@@ -239,6 +239,20 @@ def promise(
             "periods."
         )
     return words
+
+
+def _lost(repeated: Sequence[Loss]) -> str:
+    """What a period costs whose answer was lost, in sentences.
+    Input: of a period alone, and with its blocks.
+    """
+    least, most = map(str, repeated)
+    longer = "" if least == most else f", and up to {most} if longer blocks end with it"
+    return (
+        "A period that is added again gives the stored answer, for nothing. If its answer was "
+        "lost, as of a job that was killed after the charge, on_pending='retry', or 'wait' where "
+        "its process was killed, measures it again. That is charged beside, each time: "
+        f"{least}{longer}."
+    )
 
 
 def _whose(settings: Settings, unit: str, at_most: str, more: str) -> str:
