@@ -286,10 +286,11 @@ class DpFrameWarning(UserWarning):
 
 
 class StoredAnswerWarning(DpFrameWarning):
-    """The name was released before, so the stored answer is given, and nothing
-    says which rows the table has now.
+    """The name was released before, so the stored answer is given, and nothing says
+    that the rows are those of then.
 
     Whatever the rows are, nothing was read or charged. `data=` of `dp.protect` says which rows a
     table has: then there is no warning, and a name of other rows is refused. `release(...,
-    refresh=True)` pays for a new answer.
+    refresh=True)` pays for a new answer. A period of a series is not refused: the warning has both
+    labels, and the line that corrects it.
     """

@@ -144,17 +144,17 @@ def stored_answer(page: Page, earlier: Entry, remaining: Loss, price: Loss) -> R
     if result is not None:
         entry, data = result
         body = earlier.body
-        price = body.get("price") or (body.get("part") or body.get("within") or body).get(
+        paid = body.get("price") or (body.get("part") or body.get("within") or body).get(
             "loss", body["loss"]
         )
         answer = Stored(data, statement_of(entry), entry.when)
         return Receipt(
-            earlier.number, earlier.when, loss_of(price), remaining, answer, spender=earlier.spender
+            earlier.number, earlier.when, loss_of(paid), remaining, answer, spender=earlier.spender
         )
     if page.is_lost(earlier.number):
         return None
-    # a series has no refresh=
-    again = "" if "blocks" in earlier.within else " release(..., refresh=True) pays again too."
+    measured = "blocks" in earlier.within  # in a series, whose `add` has no refresh=
+    again = "" if measured else " release(..., refresh=True) pays again too."
     costs = f"{again} To pay again costs {price}, beside what is paid."
     if page.has_failed(earlier.number):
         raise ReleasePending(

@@ -64,7 +64,7 @@ def lose(ledger, folder, price="pure", rows=REST, **options):
 def refused(ledger, night, **options):
     before = ledger.budget("b").spent
     with pytest.raises(
-        ReleasePending, match="on_pending='retry' measures it and pays for it, [ερ] = [0-9.]+;"
+        ReleasePending, match=r"on_pending='retry' measures it and pays for it, [ερ] = [0-9.]+;"
     ):
         add(ledger, night, **options)
     assert ledger.budget("b").spent == before

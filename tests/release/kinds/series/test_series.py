@@ -3,6 +3,8 @@ and tables, and what is refused.
 """
 
 import datetime as dt
+import os
+import re
 
 import pandas as pd
 import polars as pl
@@ -358,6 +360,59 @@ def test_a_night_that_fails_is_told_and_may_be_measured_again(monkeypatch):
     assert "refresh" not in str(told.value), "series.add has none"
     assert f"each time: {out.cost}" in series.explain()
     assert series.table().table.height == 3
+
+
+@pytest.mark.parametrize(
+    "price", [{"epsilon": 2.0}, {"epsilon": 2.0, "delta": 1e-6, "noise": "gaussian"}]
+)
+@pytest.mark.parametrize("how", ["text", "file", "day", "on"])
+def test_a_night_whose_rows_are_others_by_now_says_so_and_is_corrected_by_the_line_it_names(
+    tmp_path, monkeypatch, how, price
+):
+    """Whatever gives the rows of a night and their label; nothing is read, and the loop goes on."""
+    budget = dp.Ledger(tmp_path / "study.sqlite").budget("visits", epsilon=50, delta=1e-4)
+
+    def asked(said):
+        frame, label = (ROWS if how == "on" else ROWS.filter(pl.col("day") == DAYS[0]), said)
+        if how == "file" and said is not None:
+            frame.write_parquet(tmp_path / "night.parquet")
+            os.utime(tmp_path / "night.parquet", times=(len(said), len(said)))
+            frame, label = pl.scan_parquet(tmp_path / "night.parquet"), tmp_path / "night.parquet"
+        return dp.protect(frame, unit="id", budget=budget, data=label).count(max_rows=1)
+
+    def add(said):
+        query = asked(said)
+        return series.add(query if how in ("day", "on") else lambda night: query, DAYS[0])
+
+    typed = {
+        "every": "1d",
+        "horizon": 60,
+        "unit_periods": 1,
+        "on": "day" if how == "on" else None,
+        **price,
+    }
+    series = budget.series("signups", **typed)
+    first = add("one")
+    series, before = budget.series("signups", on=typed["on"]), budget.entries()
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "totals", lambda *_: 1 / 0)
+        assert add("one").value == first.value, "without a warning, which would be an error here"
+        with pytest.warns(
+            errors.StoredAnswerWarning, match=r"another label by now \(before: .+; now: .+\)\."
+        ) as told:
+            again = add("three")
+        with pytest.warns(
+            errors.StoredAnswerWarning, match="Say which rows a table has, dp.protect"
+        ):
+            add(None)
+    assert (again.value, budget.entries()) == (first.value, before)
+    assert again.stored.endswith("Its rows may be others by now.")
+    (line,) = re.findall(r"query(\.release\(.+\))\.$", str(told[0].message))
+    out = eval(f"query{line}", {"query": asked("three")})
+    assert budget.history()[-1].supersedes == "signups 2026-11-01"
+    assert 0.1 < out.accuracy()["error"][0] / series.table().table["count_error"][0] <= 1.01
+    assert "'signups 2026-11-01, corrected' has taken the place" in add("three").stored
+    dp.Ledger(tmp_path / "study.sqlite").verify()
 
 
 @pytest.mark.parametrize("cap", [0.001, 2.0])

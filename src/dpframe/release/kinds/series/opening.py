@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from dpframe.budget import Entry, Loss
+from dpframe.budget import Entry, Loss, Terms
+from dpframe.fields import Fields
 from dpframe.plan import Question
+from dpframe.plan.steps import sources_of
 from dpframe.release.kinds.series.answer import Reading
 from dpframe.release.kinds.series.calendar import Calendar
 from dpframe.release.kinds.series.noise import SeriesNoise
@@ -23,7 +25,7 @@ from dpframe.release.kinds.series.questions import (
 )
 from dpframe.release.kinds.series.settings import Settings
 from dpframe.release.kinds.series.unit_change import UnitChange
-from dpframe.release.paying import Account, under_policy
+from dpframe.release.paying import Account, described_origin, under_policy
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,55 @@ class Night:
             under_policy([self.question], budget, price)
 
         cost = noise.again(self.bought, blocks, settings.price(budget.terms))
-        return Place(self.opening.entry, progress.line, self.number, blocks, cost, hold, asked)
+        return Place(
+            self.opening.entry, progress.line, self.number, blocks, cost, hold, asked, self.labels
+        )
+
+    @property
+    def labels(self) -> Sequence[Fields]:
+        """Labels of the rows of the period, from `data=` or from files; ()
+        where one of its tables has none.
+
+        A table with all periods has one label for all of them.
+        """
+        said: Sequence[Fields] = described_origin(self.question).get("data", ())
+        return said if len(said) == len(sources_of(self.question.step)) else ()
+
+    def changed(self, kept: Entry, terms: Terms) -> str:
+        """What is to be said of a stored answer whose rows may be others by now;
+        empty if their label is the same.
+
+        Input:  kept: the charge of the answer; terms of the budget
+        Bound:  nothing is read. The labels are public, and were typed or are those of files. A
+                correction is not measured in the series: later sums have the rows of before too, so
+                estimates would subtract what was never added, and the price of the series covers
+                one measurement of each period
+        """
+        before, name = kept.within.get("data", ()), kept.name
+        if before and before == self.labels:
+            return ""
+        if not (before and self.labels):
+            return (
+                f"series.add: {name!r} is a stored answer, and no row was read. If the rows are "
+                "others by now, it is not about them, and nothing tells. Say which rows a table "
+                "has, dp.protect(..., data='2026-01'), and a change is told."
+            )
+        was, now = (
+            ", ".join(str(label[""]) for label in labels) for labels in (before, self.labels)
+        )
+        noise = self.opening.noise
+        weights = noise.shapes.parts[part := noise.shapes.part_of(self.number)].weights[:1]
+        alone = Block(part, 0, self.number, (self.number,), weights)
+        price = noise.again(self.bought, (alone,), self.opening.settings.price(terms))
+        typed = f"epsilon={price.epsilon:.3g}" if price.rho is None else f"rho={price.rho:.3g}"
+        typed += f", delta={price.delta:g}" if price.delta else ""
+        return (
+            f"series.add: {name!r} is a stored answer, and its rows have another label by now "
+            f"(before: {was}; now: {now}). A period is measured once, so the series stays about "
+            f"the rows of before. A correction is a release of its own, about {price} for no more "
+            f"noise than a period: query.release({typed}, name={f'{name}, corrected'!r}, "
+            f"supersedes={name!r}, because='...')."
+        )
 
     def readings(self, progress: Progress, blocks: tuple[Block, ...]) -> list[Reading]:
         """Readings for some blocks: all of their periods in one pass where that

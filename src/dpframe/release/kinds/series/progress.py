@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpframe.budget import Entry, Loss, Page
+from dpframe.fields import Fields
 from dpframe.release.kinds.series.shape import Shapes
 from dpframe.release.shown import fixed_words
 
@@ -173,7 +174,8 @@ class Overtaken(Exception):  # noqa: N818  - not an error: the caller reads the 
 class Place:
     """The place of a period in its series, for the charge: see `dpframe.budget.receipts.Within`.
 
-    `asked` is the fingerprint of its question, if later periods are held to it.
+    `asked` is the fingerprint of its question, if later periods are held to it. `data` are the
+    labels of its rows.
     """
 
     opening: Entry
@@ -183,6 +185,7 @@ class Place:
     cost: Loss
     hold: Callable[[Loss], None]
     asked: str = ""
+    data: Sequence[Fields] = ()
 
     def again(self, loss: Loss) -> Loss:
         """The cost of measuring the blocks once more."""
@@ -204,7 +207,10 @@ class Place:
         lines = page.members(self.opening.number)
         if (lines[-1].number if lines else 0) != self.line:
             raise Overtaken
-        asked = {"asked": self.asked} if self.asked else {}
+        asked = {
+            **({"asked": self.asked} if self.asked else {}),
+            **({"data": [*self.data]} if self.data else {}),
+        }
         return loss, {
             "period": self.period,
             "blocks": [block.to_json() for block in self.blocks],

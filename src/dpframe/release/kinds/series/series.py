@@ -11,7 +11,12 @@ import numpy as np
 import polars as pl
 
 from dpframe.budget import Budget, Entry, Loss, Receipt, Terms
-from dpframe.errors import InvalidArgument, LedgerUnavailable, UnsupportedOperation
+from dpframe.errors import (
+    InvalidArgument,
+    LedgerUnavailable,
+    StoredAnswerWarning,
+    UnsupportedOperation,
+)
 from dpframe.fields import Fields
 from dpframe.plan import check_names
 from dpframe.release.accuracy import check_alpha
@@ -43,7 +48,7 @@ from dpframe.release.paying import (
     under_policy,
 )
 from dpframe.release.shown import fixed_words
-from dpframe.usage import Hints, body_of, check_flags
+from dpframe.usage import Hints, body_of, check_flags, warn
 
 _TURNS = 100  # attempts to add a period while other processes add periods
 
@@ -84,6 +89,8 @@ class Series(Hints):
                 for another process of this machine that is at work on it, and measures it again if
                 that was killed
         Output: the current estimate of the number of this period
+        Warns:  StoredAnswerWarning for a stored answer whose rows have another label by now, or no
+                label; it says how to correct a period
         Bound:  the loss of the series, for the whole horizon. It is charged when the first period
                 is added: see `explain`
         Errors: those of a release, which spend nothing; ReleasePending if the period was charged
@@ -96,7 +103,7 @@ class Series(Hints):
                 added = self._added(night, pending)
             except Overtaken:
                 continue
-            return self._shown(night.opening, night.number, *added)
+            return self._shown(night, *added)
         raise LedgerUnavailable(
             f"{self._name!r}: other processes added periods at each of {_TURNS} attempts. Nothing "
             "was spent. Try again."
@@ -236,18 +243,37 @@ class Series(Hints):
         entry = charged_facts(paid, self._budget.accountant, opening.entry.name, data)
         return {**made, **entry, "ledger": {**entry["ledger"], "line": receipt.number}}
 
-    def _shown(
-        self, opening: Opening, number: int, receipt: Receipt, filed: Fields
-    ) -> SeriesNumbers:
-        """The number of a period that was added. Input: filed: what is stored with its answer."""
+    def _shown(self, night: Night, receipt: Receipt, filed: Fields) -> SeriesNumbers:
+        """The number of a period that was added. Input: filed: what is stored with its answer.
+
+        Warns:  StoredAnswerWarning where nothing says that its rows are those of a stored answer
+        """
+        opening, number = night.opening, night.number
         label = opening.calendar.label(number)
         origin = told(self._budget, receipt, f"{self._name} {label}").get("stored", "")
+        if origin:
+            origin += self._changed(night, receipt)
         estimates = self._estimates(opening)
         weights = (np.array(estimates.periods)[None] == number).astype(np.float64)
         title = f"{self._name}, {label}"
         return self._numbers(
             opening, estimates, title, weights, cost=receipt.loss, stored=origin, _filed=filed
         )
+
+    def _changed(self, night: Night, receipt: Receipt) -> str:
+        """What a stored answer says of rows that may be others by now."""
+        (kept,) = self._budget.entries(number=receipt.number)
+        words = night.changed(kept, self._budget.terms)
+        later = (
+            [line.name for line in self._budget.history() if line.supersedes == kept.name]
+            if words
+            else []
+        )
+        if later:
+            return f" {later[-1]!r} has taken the place of this period."
+        if words:
+            warn(words, StoredAnswerWarning)
+        return " Its rows may be others by now." if words else ""
 
     # Reading
 

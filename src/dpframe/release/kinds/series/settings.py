@@ -143,9 +143,8 @@ def kept(
     noise = planned_noise(question, change, price, settings.horizon, often)
     cost = price.loss(delta=noise.normal)
     calendar = Calendar.read(settings.every, start)
-    words = promise(settings, question, cost, noise, calendar, alone=alone) + [
-        _lost(noise.repeated(change, price))
-    ]
+    words = promise(settings, question, cost, noise, calendar, alone=alone)
+    words.append(_lost(noise.repeated(change, price)))
     return cost, {
         "series": name,
         "start": start.isoformat(),
