@@ -26,9 +26,11 @@ That a set of margins need not come from a table: Vlach 1986, doi:10.1016/0166-2
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TypeVar
 
 import numpy as np
 
@@ -38,6 +40,7 @@ from dpframe.release.answer.postprocess import nearest_table, nearest_with_sums
 from dpframe.release.answer.rounding import rounded
 
 Attributes = tuple[int, ...]
+Numbers = TypeVar("Numbers", Floats, Integers)
 _BITS = 20  # numbers that are not whole are multiples of 2^-20
 
 
@@ -156,45 +159,47 @@ def _fitted(
     union = tuple(sorted({*first, *second}))
     if len(margins) == 1:
         return _in_slices(part, values, first, tables[first], positive=positive)
-    both = tuple(sorted(set(first) & set(second)))
-    rows, columns = (tuple(i for i in one if i not in both) for one in (first, second))
-    order = [*both, *rows, *columns]
+    both = [i for i in first if i in second]
+    rows, columns = ([i for i in one if i not in both] for one in (first, second))
     summed = values.sum(axis=tuple(axis for axis, i in enumerate(part) if i not in union))
-    shape = [summed.shape[union.index(i)] for i in order]
-    cells = [
-        int(np.prod([summed.shape[union.index(i)] for i in some], dtype=np.int64))
-        for some in (both, rows, columns)
-    ]
-    grids = summed.transpose([union.index(i) for i in order]).reshape(cells)
-    right = _arranged(tables[first], first, (*both, *rows)).reshape(cells[0], cells[1])
-    below = _arranged(tables[second], second, (*both, *columns)).reshape(cells[0], cells[2])
-    found = np.stack(
-        [_with_sums(*one, positive=positive) for one in zip(grids, right, below, strict=True)]
+    grids, back = _in_blocks(summed, union, both, rows, columns)
+    right, _ = _in_blocks(tables[first], first, both, rows)
+    below, _ = _in_blocks(tables[second], second, both, columns)
+    table = back(
+        np.stack(
+            [_with_sums(*one, positive=positive) for one in zip(grids, right, below, strict=True)]
+        )
     )
-    table = found.reshape(shape).transpose([order.index(i) for i in union])
-    return (
-        np.asarray(table)
-        if union == part
-        else _in_slices(part, values, union, table, positive=positive)
-    )
+    return table if union == part else _in_slices(part, values, union, table, positive=positive)
 
 
-def _arranged(table: Integers, part: Attributes, order: Sequence[int]) -> Integers:
-    return np.asarray(table.transpose([part.index(i) for i in order]))
+def _in_blocks(
+    table: Numbers, part: Attributes, *blocks: Sequence[int]
+) -> tuple[Numbers, Callable[[Integers], Integers]]:
+    """A table with an axis for each block of its attributes, and the function that undoes this."""
+    order = [i for block in blocks for i in block]
+    turned = table.transpose([part.index(i) for i in order])
+    sizes = [math.prod(table.shape[part.index(i)] for i in block) for block in blocks]
+    places = [order.index(i) for i in part]
+    return turned.reshape(sizes), lambda whole: whole.reshape(turned.shape).transpose(places)
 
 
 def _in_slices(
     part: Attributes, values: Floats, margin: Attributes, sums: Integers, *, positive: bool
 ) -> Integers:
     """Integers near real numbers; each slice of one margin's key adds up to its given integer."""
-    order = [*margin, *(i for i in part if i not in margin)]
-    turned = values.transpose([part.index(i) for i in order])
-    lines, totals = turned.reshape(sums.size, -1), sums.reshape(-1)
-    moved = nearest_with_sums(lines, totals.astype(np.float64), positive=positive)
-    whole = np.rint(moved).astype(np.int64)
+    lines, back = _in_blocks(values, part, margin, [i for i in part if i not in margin])
+    return back(_with_totals(lines, sums.reshape(-1), positive=positive))
+
+
+def _with_totals(lines: Floats, totals: Integers, *, positive: bool) -> Integers:
+    """Integers near lines of real numbers, of which each adds up to its given integer."""
+    whole = np.rint(nearest_with_sums(lines, totals.astype(np.float64), positive=positive)).astype(
+        np.int64
+    )
     for line, short in zip(whole, totals - whole.sum(axis=1), strict=True):
         _spread(line, int(short), positive=positive)
-    return np.asarray(whole.reshape(turned.shape).transpose([order.index(i) for i in part]))
+    return whole
 
 
 def _spread(line: Integers, short: int, *, positive: bool) -> None:
@@ -273,41 +278,23 @@ def _make_room(table: Integers, i: int, j: int, most: int) -> None:
 
 def _rounded(part: Attributes, fine: Integers, margins: list[Attributes]) -> Integers:
     """Integers near numbers in units of 2^-20 whose margins are integers; margins do not change."""
-    values, shape = np.ldexp(fine.astype(np.float64), -_BITS), fine.shape
+    values, first, second = np.ldexp(fine.astype(np.float64), -_BITS), margins[0], margins[-1]
+    both, rest = (
+        [i for i in first if i in second],
+        [i for i in part if i not in first and i not in second],
+    )
     if len(margins) == 1:
-        order = [*margins[0], *(i for i in part if i not in margins[0])]
-        turned = values.transpose([part.index(i) for i in order])
-        lines = turned.reshape(
-            int(np.prod([shape[part.index(i)] for i in margins[0]], dtype=np.int64)), -1
+        lines, back = _in_blocks(values, part, first, rest)
+        return back(np.stack([rounded(line[None])[0] for line in lines]))
+    rows, columns = ([i for i in one if i not in both] for one in (first, second))
+    grids, back = _in_blocks(values, part, both, rows, columns, rest)
+    whole = np.stack([rounded(grid.sum(axis=2)) for grid in grids])
+    if rest:
+        fine_lines = np.rint(np.ldexp(grids.reshape(-1, grids.shape[3]), _BITS))
+        lines = _with_totals(
+            fine_lines, whole.reshape(-1) << _BITS, positive=bool(fine_lines.min() >= 0)
         )
-        whole = np.stack([rounded(line[None])[0] for line in lines])
-        return np.asarray(whole.reshape(turned.shape).transpose([order.index(i) for i in part]))
-    first, second = margins
-    both = [i for i in part if i in first and i in second]
-    rows = [i for i in part if i in first and i not in both]
-    columns = [i for i in part if i in second and i not in both]
-    rest = [i for i in part if i not in first and i not in second]
-    order = [*both, *rows, *columns, *rest]
-    turned = values.transpose([part.index(i) for i in order])
-    sizes = [
-        int(np.prod([shape[part.index(i)] for i in some], dtype=np.int64))
-        for some in (both, rows, columns, rest)
-    ]
-    grids = turned.reshape(sizes)
-    sums = np.stack([rounded(grid.sum(axis=2)) for grid in grids])
-    if not rest:
-        whole = sums
-    else:
-        fine_lines = np.rint(np.ldexp(grids.reshape(-1, sizes[3]), _BITS))
-        moved = nearest_with_sums(
-            fine_lines,
-            np.ldexp(sums.reshape(-1).astype(np.float64), _BITS),
-            positive=bool(fine_lines.min() >= 0),
-        )
-        lines = np.rint(moved).astype(np.int64)
-        for line, short in zip(lines, (sums.reshape(-1) << _BITS) - lines.sum(axis=1), strict=True):
-            _spread(line, int(short), positive=bool(fine_lines.min() >= 0))
         whole = np.stack(
             [rounded(np.ldexp(line.astype(np.float64), -_BITS)[None])[0] for line in lines]
         )
-    return np.asarray(whole.reshape(turned.shape).transpose([order.index(i) for i in part]))
+    return back(whole)
