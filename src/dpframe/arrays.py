@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,14 @@ WHOLE_OR_FLAG = WHOLE | {"b"}
 NUMERIC = WHOLE | {"f"}
 NUMERIC_OR_FLAG = NUMERIC | {"b"}
 OBJECT = np.dtype(object)  # of any Python values
+
+
+def row_cells(codes: NDArray[np.int32], part: Iterable[int], sizes: Sequence[int]) -> Integers:
+    """The place of each row's cell in the table of some columns."""
+    place = np.zeros(len(codes), np.int64)
+    for k in part:
+        place = place * sizes[k] + codes[:, k]
+    return place
 
 
 @dataclass(frozen=True, repr=False)

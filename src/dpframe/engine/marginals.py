@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.arrays import Array, Floats, Integers
+from dpframe.arrays import Array, Floats, Integers, row_cells
 from dpframe.engine.backends import Frame
 from dpframe.engine.compile import HIGH, compiled, split_bits
 from dpframe.engine.forks import check_threads
@@ -245,13 +245,10 @@ class Contingency:
 
     def table(self, part: Attributes) -> Integers:
         """The weights by some of the columns: an array with an axis for each."""
-        place = np.zeros(len(self.codes), np.int64)
-        for i in part:
-            place = place * self.sizes[i] + self.codes[:, i]
         shape = [self.sizes[i] for i in part]
-        values = np.zeros(int(np.prod(shape)), np.int64)
-        np.add.at(values, place, self.weights)
-        return values.reshape(shape)
+        return _added(
+            row_cells(self.codes, part, self.sizes), self.weights, math.prod(shape)
+        ).reshape(shape)
 
 
 def contingency(question: Synthesis, salt: int) -> Contingency:

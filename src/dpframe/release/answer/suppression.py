@@ -289,7 +289,7 @@ def _hide_children(
     Input:  the nodes of a level; numbers of the level below, and which of them are hidden or tight
     Output: which of the nodes had one
     """
-    node = np.repeat(np.arange(tree.sizes[level]), tree.children[level])
+    node = tree.parents(level)
     first = np.lexsort((values, tight, hidden, node))[tree.first[level]][at]
     had = ~hidden[first]
     hidden[first] = True

@@ -99,6 +99,10 @@ class Levels:
         """The value of the parent, for each node of the level below `level`."""
         return np.repeat(values, self.children[level], axis=0)
 
+    def parents(self, level: int) -> Integers:
+        """The place of the parent, for each node of the level below `level`."""
+        return self.down(np.arange(self.sizes[level]), level)
+
     def totals(self, leaves: WideIntegers) -> list[WideIntegers]:
         """Exact totals of the nodes of all levels, from the root.
         They are Python integers where int64 might wrap.

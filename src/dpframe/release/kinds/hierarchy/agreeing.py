@@ -103,10 +103,7 @@ def _settle(tree: Levels, level: int, whole: Integers, parents: Integers) -> Non
     The errors of floats may make the floors of children exceed their parent, or fall short by more
     than 1 each. A child that is not negative stays so.
     """
-    node, count = (
-        np.repeat(np.arange(len(parents)), tree.children[level]),
-        tree.children[level][:, None],
-    )
+    node, count = tree.parents(level), tree.children[level][:, None]
     while True:
         short = parents - tree.up(whole, level)
         change = np.where(short < 0, short, np.maximum(short - count, 0))
@@ -123,7 +120,7 @@ def _raised(
 ) -> Integers:
     """Add 1 to the children with the largest parts, as many as their parent's number needs."""
     need, result = parents - tree.up(low, level), low.copy()
-    node = np.repeat(np.arange(len(parents)), tree.children[level])
+    node = tree.parents(level)
     for cell in range(low.shape[1]):
         order = np.lexsort((-parts[:, cell], node))
         # the place among the siblings, in this order
@@ -148,7 +145,7 @@ def nonnegative_levels(tree: Levels, values: Sequence[Floats]) -> list[Floats]:
     levels = [np.maximum(np.asarray(values[0], np.float64), 0.0)]
     for level in range(len(tree.first)):
         below = np.asarray(values[level + 1], np.float64)
-        node = np.repeat(np.arange(tree.sizes[level]), tree.children[level])
+        node = tree.parents(level)
         result = np.empty_like(below)
         for cell in range(below.shape[1]):
             result[:, cell] = _projected(tree, level, node, below[:, cell], levels[level][:, cell])

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.arrays import Array, Floats, Integers
+from dpframe.arrays import Array, Floats, Integers, row_cells
 from dpframe.theory.formulas.error import Attributes
 
 
@@ -232,14 +232,6 @@ def drawn_rows(
             codes[:, k] = values
         have += new
     return codes[draw.permutation(rows)] if evenly else codes
-
-
-def row_cells(codes: NDArray[np.int32], part: Attributes, sizes: Sequence[int]) -> Integers:
-    """The place of each row's cell in the table of some columns."""
-    place = np.zeros(len(codes), np.int64)
-    for k in part:
-        place = place * sizes[k] + codes[:, k]
-    return place
 
 
 def _chosen(table: Floats, given: Integers, points: Floats) -> Integers:

@@ -17,10 +17,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.arrays import Floats, Integers
+from dpframe.arrays import Floats, Integers, row_cells
 from dpframe.errors import DpFrameError
 from dpframe.release.kinds.synthesis.fit import Fit, MeasuredTable, fitted
-from dpframe.release.kinds.synthesis.model import cells_of, drawn_rows, row_cells, tree_cells
+from dpframe.release.kinds.synthesis.model import cells_of, drawn_rows, tree_cells
 from dpframe.release.pricing import Exponential, Gaussian, Mechanism
 from dpframe.theory.formulas.error import Attributes
 from dpframe.theory.formulas.loss import gaussian_scale_rho
