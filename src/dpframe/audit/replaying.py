@@ -248,7 +248,7 @@ def _settled_limits(said: Transcript) -> Any:
         limits = [Limits(rows), Limits(rows), Limits(max_groups=groups, max_rows_per_group=most)]
         limits += [Limits(rows, groups, most), Limits(rows, groups)]
         made = limits[rng.integers(len(limits) if ask.by else 2)]
-        made = dataclasses.replace(made.and_also(ask.table.limits.and_also(ask.given)), auto=None)
+        made = dataclasses.replace(made.and_also(ask.typed_limits), auto=None)
         model = Expected(ask, people, rest)
         apart = [name for names in auto._columns_apart(ask) for name in names if rng.integers(2)]
         own = {name: Limits(int(rng.choice([1, 2, 8, 60]))) for name in apart}

@@ -138,17 +138,28 @@ class Question:
         )
 
     @property
+    def typed_limits(self) -> Limits:
+        """The limits on one unit that were typed, in earlier steps and here."""
+        return self.table.limits.and_also(self.given)
+
+    @property
+    def stated_limits(self) -> Limits:
+        """The limits on one unit that were typed or chosen."""
+        return self.typed_limits.and_also(self.chosen or Limits())
+
+    @property
     def in_rounds(self) -> bool:
         """Whether keys alone are found in rounds, by weights:
         where no limit says how many groups a unit may have.
         """
-        limits = self.table.limits.and_also(self.given).and_also(self.chosen or Limits())
-        alone = self.private_keys and not self.aggregates and self.other is None
-        return (
-            alone
-            and limits == Limits()
+        alone = (
+            self.private_keys
+            and not self.aggregates
+            and self.other is None
             and bool(self.table.unit)
-            and self.table.relation == Relation.ADD_REMOVE
+        )
+        return (
+            alone and self.stated_limits == Limits() and self.table.relation == Relation.ADD_REMOVE
         )
 
     @cached_property
@@ -182,7 +193,7 @@ class Question:
     @property
     def _default_limits(self) -> Limits:
         """The limits that were typed or chosen; until they are chosen, the strictest."""
-        limits = self.table.limits.and_also(self.given).and_also(self.chosen or Limits())
+        limits = self.stated_limits
         if self.auto:
             return Limits(
                 limits.max_rows or 1, limits.max_groups or 1, limits.max_rows_per_group or 1
@@ -222,7 +233,7 @@ class Question:
     @property
     def auto(self) -> Auto | None:
         """The dp.Auto that chooses limits; None if there is none, or it has chosen them."""
-        return self.table.limits.and_also(self.given).auto if self.chosen is None else None
+        return self.typed_limits.auto if self.chosen is None else None
 
     @cached_property
     def open_bounds(self) -> Mapping[str, Auto]:

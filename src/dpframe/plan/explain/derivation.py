@@ -294,7 +294,7 @@ def _enforced(question: Question) -> str:
     """The limits of one unit in a question, and what enforces them."""
     if question.table.declared is not None:
         return _unit_rows(question.step)
-    limits = question.table.limits.and_also(question.given) if question.auto else question.limits
+    limits = question.typed_limits if question.auto else question.limits
     own, words = _own_limits(question), _limits_at_ask(question, limits)
     if question.auto:
         choice = (

@@ -339,7 +339,7 @@ def _ratios(question: Question) -> bool:
 
 def _histograms_of_limits(question: Question) -> list[str]:
     """The histograms that are needed to know which rows the typed limits keep."""
-    return judged_by(question.table.limits.and_also(question.given))
+    return judged_by(question.typed_limits)
 
 
 def judged_by(limits: Limits) -> list[str]:
@@ -505,7 +505,7 @@ def _near(
 
 def _within_limits(question: Question, limits: Limits) -> Limits:
     """Limits to try, within those that were typed."""
-    return replace(limits.and_also(question.table.limits.and_also(question.given)), auto=None)
+    return replace(limits.and_also(question.typed_limits), auto=None)
 
 
 def _steps(largest: float, every: int) -> list[int]:

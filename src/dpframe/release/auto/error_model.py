@@ -102,7 +102,7 @@ class Expected:
         self, question: Question, unit_sizes: UnitSizes, price: Price, *, choosing: bool = True
     ) -> None:
         self._choosing, self.question, self.unit_sizes = choosing, question, unit_sizes
-        self._typed_limits = replace(question.table.limits.and_also(question.given), auto=None)
+        self._typed_limits = replace(question.typed_limits, auto=None)
         self._price, self._offers = price, dict[tuple[int, bool, frozenset[str]], _Offer]()
         self.kept, self._bound = cache(self._kept), cache(self._sensitivity)
         self._parts = dict[tuple[Key, Sensitivity, NoiseKind], float]()

@@ -70,7 +70,7 @@ def _origin(question: Question, name: str, limit: int) -> str:
             return f"policy {lock.sha256}"
     if limit == getattr(table.defaults, name):
         return "declared"
-    return "typed" if limit == getattr(table.limits.and_also(question.given), name) else "follows"
+    return "typed" if limit == getattr(question.typed_limits, name) else "follows"
 
 
 def steps(step: Step) -> list[FieldDict]:
