@@ -40,7 +40,7 @@ from dpframe.arrays import Floats
 from dpframe.engine import NODES
 from dpframe.fields import FieldDict
 from dpframe.plan import Formula, Limits, Question, ReleasedColumn, Total, TotalKind
-from dpframe.release.answer import is_scaled, left_out_names
+from dpframe.release.answer import floats_of, is_scaled, left_out_names
 from dpframe.release.auto import MODEL, Seen, SizePosterior, draw_curves, laplace_below
 from dpframe.release.estimators import BinnedValues
 from dpframe.release.pricing import NoisePlan
@@ -83,7 +83,7 @@ def left_out(
     units = {name: _Units.read(*histogram) for name, histogram in seen.sizes.items()}
     counted = _counted(question, plan, long, parts, factor)
     if "rows" in units and counted is not None:
-        units["rows"] = units["rows"].with_total(_limits(question), *counted)
+        units["rows"] = units["rows"].with_total(question.stated_limits, *counted)
     for output in question.outputs:
         if output.formula not in (Formula.COUNT, Formula.SUM):
             continue
@@ -102,11 +102,6 @@ def left_out(
     return columns, lines
 
 
-def _limits(question: Question) -> Limits:
-    """The limits on one unit, as typed and as chosen."""
-    return question.table.limits.and_also(question.given).and_also(question.chosen or Limits())
-
-
 def _counted(
     question: Question,
     plan: NoisePlan,
@@ -120,7 +115,7 @@ def _counted(
     None where no count of rows was released, where groups were suppressed, or where rows are not
     limited in all alone.
     """
-    limits = _limits(question)
+    limits = question.stated_limits
     if question.private_keys or limits.max_rows is None:
         return None
     if limits.max_rows_per_group is not None or (limits.max_groups or math.inf) < (
@@ -131,11 +126,7 @@ def _counted(
         for name, total in output.totals:
             if total.kind is TotalKind.ROWS and total.limits is None:
                 rows = parts.get(name)
-                rows = (
-                    long.get_column(name).cast(pl.Float64).to_numpy() / factor
-                    if rows is None
-                    else rows
-                )
+                rows = floats_of(long, name) / factor if rows is None else rows
                 return float(rows.sum()), plan.of(total).deviation_of_sum(len(rows))
     return None
 
@@ -365,7 +356,7 @@ class _LeftOutPart:
             if "groups" in units:
                 return self._beyond(units["groups"], _Kept(*[np.minimum(_NODES, groups)] * 2))
         if self.total.kind in _SUMMED and "rows" in units:
-            return self._beyond(units["rows"], _Kept.of_rows(_limits(self.question), cells))
+            return self._beyond(units["rows"], _Kept.of_rows(self.question.stated_limits, cells))
         bounds_alone = (
             self.question.chosen is None
             and self.total.kind is TotalKind.SUM

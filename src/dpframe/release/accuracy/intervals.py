@@ -17,6 +17,7 @@ from dpframe.release.answer import (
     COUNTED,
     GROUPS_FOUND,
     Numbers,
+    floats_of,
     known_nonnegative,
     rounding_of,
     shrunk_interval,
@@ -100,7 +101,7 @@ def intervals(
     """
     if not estimator_of(output).is_number or numbers.veiled:
         return np.full(numbers.long.height, np.nan), np.full(numbers.long.height, np.nan)
-    value = numbers.drawn.get_column(output.name).cast(pl.Float64).to_numpy()
+    value = floats_of(numbers.drawn, output.name)
     values = numbers.rows_of(output) if rows is None else np.full(len(value), rows)
     factor = numbers.factor_of(output)
     estimator, noisy = estimator_of(output), numbers.noisy(output)

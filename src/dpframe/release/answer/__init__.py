@@ -31,6 +31,7 @@ from dpframe.release.answer.numbers import (
 from dpframe.release.answer.postprocess import (
     GROUPS_FOUND,
     adds_up,
+    floats_of,
     found_words,
     is_total,
     known_nonnegative,
@@ -76,6 +77,7 @@ __all__ = [
     "drawn_influences",
     "drawn_table",
     "family_of",
+    "floats_of",
     "found_words",
     "has_noisy_differences",
     "hidden_in_tree",

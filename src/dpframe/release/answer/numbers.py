@@ -15,6 +15,7 @@ from dpframe.plan import Covers, Formula, Layout, Limits, ReleasedColumn
 from dpframe.release.answer.hidden_tables import hidden_in_table
 from dpframe.release.answer.postprocess import (
     adds_up,
+    floats_of,
     is_total,
     known_nonnegative,
     spread,
@@ -171,7 +172,7 @@ class Numbers:
         )
         if unknown or not estimator.is_number:
             return np.zeros(self.long.height, np.bool_)
-        numbers = self.drawn.get_column(output.name).cast(pl.Float64).to_numpy()
+        numbers = floats_of(self.drawn, output.name)
         alpha = 0.05 if total.ci is None else max(0.05, 1 - total.ci)
         noisy = self.noisy(output)
         people = self.covers_of(output) is Covers.POPULATION
@@ -224,7 +225,7 @@ class Numbers:
             same = total.column is not None and column is not None and total.column.id == column.id
             place = 0 if same else COUNTED.index(total.kind) + 1
             if place < best:
-                values = self.drawn[other.name].cast(pl.Float64).to_numpy() / self.factor_of(other)
+                values = floats_of(self.drawn, other.name) / self.factor_of(other)
                 best, rows = place, self.parts[name] if len(other.totals) > 1 else values
         return rows
 
@@ -376,7 +377,7 @@ class Numbers:
                 for output in self.outputs
                 if len(output.totals) > 1
             )
-        return _floats(self.long, output)
+        return floats_of(self.long, output.name)
 
     def lift(self, change: Callable[[Floats], Floats]) -> Numbers:
         """The numbers without negative ones: as a table if they add up, else number by number."""
@@ -396,7 +397,7 @@ class Numbers:
     def _lifted(
         self, output: ReleasedColumn, long: pl.DataFrame, change: Callable[[Floats], Floats]
     ) -> Floats:
-        values = _floats(long, output)
+        values = floats_of(long, output.name)
         if not adds_up(output):
             return np.array([change(np.array([[value]])).item() for value in values])
         if self.layout.is_crosstab:
@@ -439,7 +440,7 @@ class Numbers:
         """Rounded numbers of a column, each by itself where no margin
         is shown and others are hidden.
         """
-        values, crosstab = _floats(exact, output), self.layout.is_crosstab
+        values, crosstab = floats_of(exact, output.name), self.layout.is_crosstab
         sums = self.suppression is None or self.layout.margins or self.layout.normalize
         if not adds_up(output) or not sums:
             return np.array(
@@ -449,10 +450,6 @@ class Numbers:
             return np.asarray(rounded(values[None], self.base)[0])
         cells, places = self._spread(values)
         return np.asarray(rounded_table(cells, self.base, self._groups).ravel()[places])
-
-
-def _floats(long: pl.DataFrame, output: ReleasedColumn) -> Floats:
-    return long.get_column(output.name).cast(pl.Float64).to_numpy()
 
 
 # Shrinking

@@ -130,6 +130,11 @@ def _numbers_of(keys: pl.DataFrame, different: pl.DataFrame) -> Integers:
     return joined.get_column("number").cast(pl.Int64).to_numpy()
 
 
+def floats_of(table: pl.DataFrame, name: str) -> Floats:
+    """A column of numbers as floats."""
+    return table.get_column(name).cast(pl.Float64).to_numpy()
+
+
 def is_total(output: ReleasedColumn) -> bool:
     """Whether a column holds counts or sums of numbers."""
     return estimator_of(output).adds_up and output.dtype is None
@@ -171,7 +176,7 @@ def largest_groups(
     if most is None:
         return table, parts
     ((name, _),) = question.aggregates
-    kept = np.argsort(-table.get_column(name).cast(pl.Float64).to_numpy(), kind="stable")[:most]
+    kept = np.argsort(-floats_of(table, name), kind="stable")[:most]
     return table[kept], {n: p[kept] for n, p in parts.items()} | {
         GROUPS_FOUND: np.full(len(kept), float(table.height))
     }

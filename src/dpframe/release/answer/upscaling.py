@@ -25,6 +25,7 @@ import polars as pl
 
 from dpframe.arrays import Floats
 from dpframe.plan import Limits, Question, ReleasedColumn, Total, TotalKind
+from dpframe.release.answer.postprocess import floats_of
 from dpframe.release.estimators import estimator_of, shown
 from dpframe.release.pricing import NoisePlan
 
@@ -109,7 +110,7 @@ def _scalable(question: Question) -> bool:
         or not any(map(is_scaled, question.outputs))
     ):
         return False
-    limits = replace(question.table.limits.and_also(question.given), auto=None)
+    limits = replace(question.typed_limits, auto=None)
     if limits != Limits() or not question.by or (question.cells or 0) < 2:
         return False
     return _counting(question) is not None
@@ -145,11 +146,7 @@ def scaled(
     count = _counting(question)
     assert count is not None
     output, name, total = count
-    counts = (
-        parts[name]
-        if len(output.totals) > 1
-        else table.get_column(name).cast(pl.Float64).to_numpy()
-    )
+    counts = parts[name] if len(output.totals) > 1 else floats_of(table, name)
     factor = remaining.factor(float(counts.sum()), plan.of(total).deviation_of_sum(len(counts)))
     if factor == 1:
         return table, factor

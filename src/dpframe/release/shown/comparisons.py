@@ -22,7 +22,7 @@ from dpframe.release.accuracy import (
     holm,
     independence,
 )
-from dpframe.release.answer import Numbers, table_of
+from dpframe.release.answer import Numbers, floats_of, table_of
 from dpframe.release.estimators import estimator_of
 from dpframe.release.shown.crosstab import label_of
 from dpframe.release.shown.released import Released
@@ -172,7 +172,7 @@ class Compares(Released[Table_co]):
             )
         ((name, total),) = numbers.outputs[0].totals
         down = [key for key in numbers.by if key not in numbers.layout.across]
-        counts = numbers.drawn.get_column(name).cast(pl.Float64).to_numpy()
+        counts = floats_of(numbers.drawn, name)
         grid = table_of(
             counts, numbers.long.select(down), numbers.long.select(numbers.layout.across)
         )
