@@ -291,10 +291,10 @@ def _rounded(part: Attributes, fine: Integers, margins: list[Attributes]) -> Int
     whole = np.stack([rounded(grid.sum(axis=2)) for grid in grids])
     if rest:
         fine_lines = np.rint(np.ldexp(grids.reshape(-1, grids.shape[3]), _BITS))
-        lines = _with_totals(
+        settled = _with_totals(
             fine_lines, whole.reshape(-1) << _BITS, positive=bool(fine_lines.min() >= 0)
         )
         whole = np.stack(
-            [rounded(np.ldexp(line.astype(np.float64), -_BITS)[None])[0] for line in lines]
+            [rounded(np.ldexp(line.astype(np.float64), -_BITS)[None])[0] for line in settled]
         )
     return back(whole)
