@@ -120,7 +120,7 @@ class _Sums:
 
     def size(self, counted: Loss, total: Loss, limit: Loss) -> Fraction:
         """Its ε or ρ."""
-        return counted.exact_epsilon if counted.exact_rho is None else counted.exact_rho
+        return counted.exact_size
 
 
 class Basic(_Sums):

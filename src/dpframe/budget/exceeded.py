@@ -179,8 +179,7 @@ def exceeded(charged: Loss, limit: Loss, remaining: Loss) -> str:
     >>> print(said.split(". ")[0])
     The release costs ε = 0.5, and this budget of ε = 1 is spent: nothing is left
     """
-    main_left = remaining.exact_epsilon if remaining.exact_rho is None else remaining.exact_rho
-    if not main_left:
+    if not remaining.exact_size:
         return (
             f"The release costs {charged}, and this budget of {limit} is spent: nothing is left. "
             "Nothing was charged. budget.history() shows what it was spent on; a named release is "

@@ -273,6 +273,11 @@ class Loss:
         """ρ as a float; None for a loss in ε."""
         return None if self.exact_rho is None else _as_float(self.exact_rho, down=self.left)
 
+    @property
+    def exact_size(self) -> Fraction:
+        """Its ε or ρ."""
+        return self.exact_epsilon if self.exact_rho is None else self.exact_rho
+
     def __add__(self, other: Loss) -> Loss:
         return self.joined(other, operator.add)
 
@@ -322,8 +327,10 @@ class Loss:
         return self.exact_rho or Fraction(0)
 
     def __str__(self) -> str:
-        size = self.exact_epsilon if self.exact_rho is None else self.exact_rho
-        main = f"{'ε' if self.exact_rho is None else 'ρ'} = {_in_short(size, down=self.left)}"
+        main = (
+            f"{'ε' if self.exact_rho is None else 'ρ'} = "
+            f"{_in_short(self.exact_size, down=self.left)}"
+        )
         return main + (
             f", δ = {_in_short(self.exact_delta, down=self.left)}" if self.exact_delta else ""
         )

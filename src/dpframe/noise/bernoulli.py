@@ -51,7 +51,7 @@ def _below(fraction: Fraction) -> bool:
     """Whether a new uniform real is below a fraction in [0, 1)."""
     while fraction:
         fraction *= 1 << 64
-        first, word = math.floor(fraction), int(bits.random_words(1)[0])
+        first, word = math.floor(fraction), bits.random_word()
         if word != first:
             return word < first
         fraction -= first

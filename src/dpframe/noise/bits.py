@@ -34,6 +34,11 @@ def random_words(count: int) -> Words:
     return _source.get()(count)
 
 
+def random_word() -> int:
+    """Return one uniform 64-bit word as an integer."""
+    return int(random_words(1)[0])
+
+
 def random_salt() -> str:
     """Return a secret of 128 bits as hexadecimal digits."""
     return random_words(2).tobytes().hex()

@@ -269,7 +269,7 @@ def index_at(choices: int, prefix: int, count: int) -> int:
     `prefix` has its first bits, and more are drawn if needed.
     """
     while choices * prefix >> count != (choices * (prefix + 1) - 1) >> count:
-        prefix, count = prefix << 64 | int(bits.random_words(1)[0]), count + 64
+        prefix, count = prefix << 64 | bits.random_word(), count + 64
     return choices * prefix >> count
 
 

@@ -126,7 +126,7 @@ def uniform_below(prefix: int, count: int, probability: Callable[[], Ball]) -> b
                 return True
             if bound <= prefix:
                 return False
-        prefix = prefix << 64 | int(bits.random_words(1)[0])
+        prefix = prefix << 64 | bits.random_word()
         count += 64
 
 

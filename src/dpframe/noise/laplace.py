@@ -191,7 +191,7 @@ def _exact(rule: _Rounding, scale: float, prefix: int, count: int) -> int:
                 )
             if whole is not None:
                 return int(whole)
-        prefix = prefix << 64 | int(bits.random_words(1)[0])
+        prefix = prefix << 64 | bits.random_word()
         count += 64
 
 
@@ -263,6 +263,6 @@ def _split(
 
 
 def _huge(rule: _Rounding, scale: float) -> int:
-    word = int(bits.random_words(1)[0])
+    word = bits.random_word()
     magnitude = _exact(rule, scale, magnitude_bits(word), 63)
     return -magnitude if word >> 63 else magnitude

@@ -311,7 +311,7 @@ def _read(
 
 def _answer(question: Question, plan: NoisePlan) -> Answer:
     """Read the rows and draw the noise, with a fresh salt for the choice of groups."""
-    return answer_kind(question).answer(question, plan, int(bits.random_words(1)[0]))
+    return answer_kind(question).answer(question, plan, bits.random_word())
 
 
 def _statement(

@@ -74,11 +74,6 @@ class Forecast:
         return "".join(f"<p>{escape(line)}</p>" for line in self.words)
 
 
-def _size(loss: Loss) -> float:
-    """ε or ρ as a float."""
-    return float(loss.exact_epsilon if loss.exact_rho is None else loss.exact_rho)
-
-
 def forecast(budget: account.BudgetAccount) -> Forecast:
     """The forecast of a budget; see `Budget.forecast`."""
     limit, at = budget.limit, account.now()
@@ -155,7 +150,7 @@ def _expected(
 
     Charges that are no regular spending are left out of the mean, see `Payment`.
     """
-    today, most = now.date(), _size(limit)
+    today, most = now.date(), float(limit.exact_size)
     rows = (
         _days("budget", _by_day([(paid.when, paid.size) for paid in payments]), most, today)
         if payments
@@ -275,9 +270,14 @@ def _planned(
     pace = record.pace
     paid = [line for line in lines if line.is_charge and not line.gives]
     payments = [
-        (line.when, _size(loss)) for line, (_, loss) in zip(paid, record.releases, strict=True)
+        (line.when, float(loss.exact_size))
+        for line, (_, loss) in zip(paid, record.releases, strict=True)
     ]
-    most, share, night = _size(record.limit), _size(pace.share), pace.night(now)
+    most, share, night = (
+        float(record.limit.exact_size),
+        float(pace.share.exact_size),
+        pace.night(now),
+    )
     rows = _days(of, _by_day(payments), most, now.date()) if payments else []
     if record.closed is not None:
         return rows, f"{of}: closed on {record.closed.date()}, {record.spent} spent.", None

@@ -30,7 +30,7 @@ def per_cent_left(budget: account.BudgetAccount) -> dict[str | None, float]:
             whole += _ratio(left, record.pace.limit) * _size(
                 price_of(record.opening.body), budget.limit
             )
-            if record.pace.endless and record.closed is None and _amount(record.limit):
+            if record.pace.endless and record.closed is None and record.limit.exact_size:
                 parts[record.opening.name] = 100 * float(_ratio(left, record.limit))
     return {None: 100 * float(whole / _size(budget.limit, budget.limit)), **parts}
 
@@ -55,16 +55,11 @@ def _later(record: AllowanceRecord, at: dt.datetime) -> Loss:
     return record.left(night) + pace.limit.share(Fraction(later, pace.nights))
 
 
-def _amount(loss: Loss) -> Fraction:
-    """Its ε or ρ."""
-    return loss.exact_epsilon if loss.exact_rho is None else loss.exact_rho
-
-
 def _size(loss: Loss, limit: Loss) -> Fraction:
     """The ε or ρ of a loss, as its limit counts."""
-    return loss.exact_epsilon if limit.exact_rho is None else _amount(loss)
+    return loss.exact_epsilon if limit.exact_rho is None else loss.exact_size
 
 
 def _ratio(loss: Loss, limit: Loss) -> Fraction:
     """The part of a limit, in its ε or ρ."""
-    return _amount(loss) / _amount(limit) if _amount(limit) else Fraction(0)
+    return loss.exact_size / limit.exact_size if limit.exact_size else Fraction(0)

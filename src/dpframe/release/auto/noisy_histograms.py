@@ -69,7 +69,7 @@ def noisy_values(price: Price, question: Question, seen: Seen | None = None) -> 
             a unit is exchanged.)
     Source: Dwork, McSherry, Nissim, Smith 2006, for Laplace noise of scale K / ε
     """
-    raw = engine.totals(question, int(bits.random_words(1)[0]))
+    raw = engine.totals(question, bits.random_word())
     numbers = [
         v.sum()
         for allotment, v in zip(question.read, raw.values, strict=True)

@@ -169,7 +169,7 @@ class Derives(Compares[Table_co]):
                 "share(): readers could learn hidden numbers from shares of the total. Type "
                 "share() before suppress()."
             )
-        values = np.full((3, numbers.long.height), np.nan)
+        values = self._unknown()
         for rows in self._lines(names):
             values[:, rows] = found.quotients(rows, rows[None])
             if known_nonnegative(output) and np.isfinite(values[0, rows]).all():
@@ -241,7 +241,7 @@ class Derives(Compares[Table_co]):
         """
         found, output = self._combined("diff", column, alpha)
         number = _periods(periods, "diff")
-        values = np.full((3, self._numbers.long.height), np.nan)
+        values = self._unknown()
         for rows in self._ordered("diff", on):
             if len(rows) > number:
                 pairs = np.column_stack([rows[number:], rows[:-number]])
@@ -263,7 +263,7 @@ class Derives(Compares[Table_co]):
         """
         found, output = self._combined("pct_change", column, alpha)
         number = _periods(periods, "pct_change")
-        values = np.full((3, self._numbers.long.height), np.nan)
+        values = self._unknown()
         for rows in self._ordered("pct_change", on):
             if len(rows) > number:
                 quotients = found.quotients(rows[number:], rows[:-number, None])
@@ -301,10 +301,7 @@ class Derives(Compares[Table_co]):
         scale, on = real(to), self._order("rebase", on)
         if scale is None or not 0 < scale <= 1e9:
             raise InvalidArgument("rebase: to= is a number above 0, such as to=100.")
-        keys, values = (
-            self._numbers.long.get_column(on).to_list(),
-            np.full((3, self._numbers.long.height), np.nan),
-        )
+        keys, values = self._numbers.long.get_column(on).to_list(), self._unknown()
         for rows in self._ordered("rebase", on):
             bases = [row for row in rows.tolist() if _is_key(keys[row], base)]
             if not bases:
@@ -324,7 +321,7 @@ class Derives(Compares[Table_co]):
         alpha: float,
     ) -> Derived[Table_co]:
         found, output = self._combined("rolling", column, alpha)
-        values = np.full((3, self._numbers.long.height), np.nan)
+        values = self._unknown()
         for rows in self._ordered("rolling", on):
             if len(rows) >= window:
                 at = np.lib.stride_tricks.sliding_window_view(rows, window)
@@ -367,6 +364,10 @@ class Derives(Compares[Table_co]):
             )
         value, low, high = quotients
         return (value, np.maximum(low, 0.0), high) if known_nonnegative(output) else quotients
+
+    def _unknown(self) -> Floats:
+        """A number and the ends of its interval for each row, all of them null so far."""
+        return np.full((3, self._numbers.long.height), np.nan)
 
     def _quantity(self, output: ReleasedColumn) -> str:
         words = in_words(self.derivation, output.name)

@@ -45,7 +45,7 @@ class Reading:
 
     def totals(self) -> tuple[pl.DataFrame, Iterator[tuple[int, Sequence[Any]]]]:
         """The groups of one period, and for each period the exact totals of these groups."""
-        totals = engine.totals(self.question, int(bits.random_words(1)[0]))
+        totals = engine.totals(self.question, bits.random_word())
         groups = len(totals.values[0]) // len(self.periods)
         keys = totals.keys
         if len(self.periods) > 1:
