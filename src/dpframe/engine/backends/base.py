@@ -351,7 +351,7 @@ class Backend(ABC):
     def kept_rows(self, rows: Frame, kept: Selection) -> Frame:
         """The rows of the groups that `lowest` keeps, each with what is known of its partial.
 
-        Input:  rows, with the hash of their group where not all groups are kept
+        Input:  rows, those of a unit together, with the hash of their group where not all are kept
         Output: the rows, with the number of rows "n" of the unit in the group, "c" = min(n, cap),
                 and the unit's sum "a" of c over the groups that it keeps
         """

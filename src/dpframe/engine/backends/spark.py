@@ -278,42 +278,32 @@ class _Spark(TextSqlBackend):
     keeps_by_windows = True
 
     def kept_rows(self, rows: Frame, kept: Selection) -> Frame:
-        """One shuffle by unit and one sort by unit, hash and group.
-        All that follows reads the rows in this order.
+        """One sort by unit, hash and group. All that follows reads the rows in this order.
 
-        A row whose hash is above m different hashes of its unit has a rank above m. Spark removes
-        it while it reads, so the windows after that hold few rows. For a row that stays, no row
-        with a lower or equal hash is removed. Its rank is the number of groups whose hash is not
-        higher, each of which is counted at its first row.
+        The groups of a unit are numbered by hash and then by group, so the rank of a group is the
+        number of the last group that has its hash. Spark removes rows of groups above number m + 1
+        while it reads, so later windows hold few rows. If group m + 1 has the hash of group m, its
+        number is the rank of all groups with this hash that stay, and none of them is kept.
         """
-        units, groups = ", ".join(kept.units), [*kept.groups]
-        frame, ordered = (
-            rows.to_native().repartition(*kept.units),
-            [kept.hashes, *groups] if kept.most else groups,
-        )
-        frame = frame.sortWithinPartitions(*kept.units, *ordered)
-        unit, group = f"PARTITION BY {units}", f"PARTITION BY {', '.join([*kept.units, *ordered])}"
+        by = [*kept.units, *([] if kept.most is None else [kept.hashes])]
+        frame = rows.to_native().sortWithinPartitions(*by, *kept.groups)
+        unit, order = f"PARTITION BY {', '.join(kept.units)}", ", ".join(kept.groups or kept.units)
+        equal = f"PARTITION BY {', '.join(by)}"
+        so_far = f"OVER ({equal} ORDER BY {order})"
+        # rows up to its last, less before
+        columns = [f"count(1) {so_far} - rank() {so_far} + 1 AS n"]
+        columns += [f"row_number() {so_far} = rank() {so_far} AS f"]
         if kept.most is not None:
-            by_hash = f"{unit} ORDER BY {kept.hashes}"
-            frame = frame.withColumn("r", functions.expr(f"dense_rank() OVER ({by_hash})")).where(
-                f"r <= {kept.most}"
-            )
-        in_order = (
-            f"OVER ({unit} ORDER BY {', '.join(ordered)})"
-            if ordered
-            else f"OVER ({unit} ORDER BY {units})"
-        )
-        first = f"row_number() {in_order} = rank() {in_order}"
-        frame = frame.selectExpr("*", f"count(1) OVER ({group}) AS n", f"{first} AS f")
+            number = f"dense_rank() OVER ({unit} ORDER BY {kept.hashes}, {order})"
+            frame = frame.withColumn("r", functions.expr(number)).where(f"r <= {kept.most + 1}")
+            every = "RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+            columns.append(f"max(r) OVER ({equal} ORDER BY {order} {every}) AS m")
+        frame = frame.selectExpr("*", *columns)
         if kept.most is not None:
-            lower = f"{by_hash} RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-            frame = frame.withColumn("r", functions.expr(f"count_if(f) OVER ({lower})")).where(
-                f"r <= {kept.most}"
-            )
+            frame = frame.where(f"m <= {kept.most}")
         cap = f"least(n, {kept.cap}L)"
-        return nw.from_native(
-            frame.selectExpr("*", f"{cap} AS c", f"sum(IF(f, {cap}, 0L)) OVER ({unit}) AS a")
-        )
+        sums = f"sum(IF(f, {cap}, 0L)) OVER ({unit}) AS a"
+        return nw.from_native(frame.selectExpr("*", f"{cap} AS c", sums))
 
     def key_table(self, frame: Frame, keys: pl.DataFrame) -> Frame | None:
         """Numbers in few runs are written as ranges."""

@@ -141,13 +141,12 @@ def weighted_rows(rows: Frame, choice: Choice) -> Frame:
     Output: the rows of the groups that units keep, with the number "n" of the unit's rows in the
             group, and the row weight "w" of all n
     """
-    hashed = rows if choice.most is None else _preferred(rows, choice)
-    kept = Selection(
-        choice.units, choice.groups, "h", choice.most, _rows_per_group(choice.limits), {}
-    )
-    return _row_weights(
-        backend_of(rows).kept_rows(hashed, kept), choice.units, choice.limits, summed=True
-    )
+    engine, most = backend_of(rows), choice.most
+    rows = engine.gathered(rows, choice.units)  # before a hash is there, which would be moved too
+    hashed = rows if most is None else _preferred(rows, choice)
+    cap = _rows_per_group(choice.limits)
+    kept = engine.kept_rows(hashed, Selection(choice.units, choice.groups, "h", most, cap, {}))
+    return _row_weights(kept, choice.units, choice.limits, summed=True)
 
 
 def _preferred(frame: Frame, choice: Choice) -> Frame:
