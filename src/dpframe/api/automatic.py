@@ -10,20 +10,17 @@ from dpframe.usage import check_flags, door
 
 @door
 def Auto(share: float | None = None, *, scaled: bool = True) -> Chosen:  # noqa: N802 - a value to type, like dp.Rows(1)
-    """Typed in place of limits or bounds: the release chooses them
-    privately, for this share of its price.
+    """Typed in place of limits or bounds: the release chooses them privately, for this share of its
+    price.
 
     `limits=dp.Auto()` in every asking verb, `bounds=dp.Auto()` in `dp.sum`, `dp.mean`,
     `dp.quantile` and the like.
 
     Input:  share, strictly between 0 and 1. By default bounds of all columns together have a
-            quarter of the price.
-            Limits have a tenth, but for counts and sums alone a fifth in at most 8 listed groups,
-            and 15% in at most
-            30. Where a question has several dp.Auto(), each has its own share; bounds of one column
-                are chosen once.
-            scaled, for limits alone: whether counts and sums are corrected for the rows that the
-            chosen limits remove
+            quarter of the price. Limits have a tenth, but for counts and sums alone a fifth in at
+            most 8 listed groups, and 15% in at most 30. Where a question has several dp.Auto(),
+            each has its own share; bounds of one column are chosen once. scaled, for limits alone:
+            whether counts and sums are corrected for the rows that the chosen limits remove
     Output: limits or bounds with the smallest expected error. Higher limits need more noise, so the
             best limits usually remove some rows. Noisy histograms estimate how many. Counts of
             rows, and sums beside a count of rows, are multiplied by one factor that corrects for

@@ -22,6 +22,9 @@ from dpframe.theory.formulas.sensitivity import Sensitivity
 from dpframe.usage import is_integer
 
 _HEADER = ("measure", "norm", "claimed", "reached", "")
+_NO_QUESTION = (
+    "check_query: the question is a function that takes a protected frame and gives a query."
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -127,8 +130,7 @@ def check_query(
     progress: bool | None = None,
     limit: int = 20_000,
 ) -> QueryCheck:
-    """Compare the claimed sensitivities of a question with the changes between
-    all small neighbouring tables.
+    """Compare the claims of a question with the changes between all small neighbouring tables.
 
     Input:  question: a function from a protected frame to a query; universe: a table of the rows
             that may occur, made up; unit as in `dpframe.protect`; size: each table has up to this
@@ -157,10 +159,7 @@ def check_query(
     tables = _tables(question, len(owners), real(size), real(limit))
     query = question(protect(rows, unit, neighbors=neighbors))
     if not isinstance(query, Query):
-        raise InvalidArgument(
-            "check_query: the question is a function that takes a protected frame and gives a "
-            "query."
-        )
+        raise InvalidArgument(_NO_QUESTION)
     claims = query.sensitivity
     max_rows = unit.max_rows if isinstance(unit, Rows) else None
 
@@ -237,10 +236,7 @@ def _tables(question: object, kinds: int, size: object, limit: object) -> list[t
             "row."
         )
     if not callable(question):
-        raise InvalidArgument(
-            "check_query: the question is a function that takes a protected frame and gives a "
-            "query."
-        )
+        raise InvalidArgument(_NO_QUESTION)
     if not is_integer(limit):
         raise InvalidArgument("check_query: limit= is a whole number of tables.")
     number = 1

@@ -466,8 +466,7 @@ def _centred_square(totals: Sequence[Total], unit_limits: UnitLimits, place: int
 
 
 def between_totals(output: ReleasedColumn, unit_limits: UnitLimits) -> list[Total]:
-    """The sums over units of the influence on one group times that on another, for
-    each two of a few listed groups.
+    """Sums over units of the product of two influences, for each two of a few listed groups.
 
     Input:  output: a released column; unit_limits
     Output: for each group but the first a total that has a number for each group before it, in
@@ -484,7 +483,7 @@ def between_totals(output: ReleasedColumn, unit_limits: UnitLimits) -> list[Tota
             one more release that is chosen adaptively, as for `influence_total`. With at most k
             rows in a group and K in all, influences of n and n' rows are at most M·n/k and M·n'/k
             where nothing is clipped, with n + n' <= K: so c = M²·(K/2k)² if K is below 2k, and else
-            M², clips nothing that the limits allow Why five groups: a unit in m groups has m·(m -
+            M², clips nothing that the limits allow. Why five groups: a unit in m groups has m·(m -
             1)/2 products and m squares. So the noise of a covariance beside that of a variance
             grows with m - 1. For means at ε = 1 and people with one row in each group, intervals of
             differences are narrower than without products from 100 people on in two groups, 700 in
@@ -506,14 +505,8 @@ def between_totals(output: ReleasedColumn, unit_limits: UnitLimits) -> list[Tota
     result = []
     for place in range(1, cells):
         others = _others(place, most_groups)
-        bound = maps.unit_products(
-            Contribution(others, 1, others),
-            -cap,
-            cap,
-            unit_limits.table.relation,
-            place,
-            others * cap,
-        )
+        most, in_all = Contribution(others, 1, others), others * cap
+        bound = maps.unit_products(most, -cap, cap, unit_limits.table.relation, place, in_all)
         moment = replace(
             influence,
             product=Product.BETWEEN,
@@ -522,7 +515,7 @@ def between_totals(output: ReleasedColumn, unit_limits: UnitLimits) -> list[Tota
             groups=cells,
             others=others,
             most_groups=most_groups,
-            in_all=others * cap,
+            in_all=in_all,
         )
         grid = ValueGrid(Fraction(1, INFLUENCE_MOST**2), Fraction(0), -cap, cap)
         result.append(Total(TotalKind.MOMENT, None, grid, 0, bound, moment=moment))

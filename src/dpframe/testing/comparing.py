@@ -58,8 +58,7 @@ def assert_same_on(
     *,
     seed: int | str = 0,
 ) -> Any:
-    """Run a pipeline on the same table in several engines, under the same
-    noise, and compare what it releases.
+    """Run a pipeline in several engines under the same noise, and compare what it releases.
 
     Parameters
     ----------

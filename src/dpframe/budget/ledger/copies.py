@@ -137,23 +137,24 @@ def adopt(store: Store, witness: Witness | None, lost: Lost, by: str, why: str) 
             from allowances and series, all releases together lose at most what this ledger says:
             the missing ones compose with all others to their loss and L. "all" counts twice the
             limit, so no sum of any accountant is within the limit again, and neither releases nor
-            allowances, series or parts are paid A budget that was made after the copy is not in it,
-            and only a witness knows its name. So where there was none, later a new budget is only
-            made with create=True Two prices are no part of L. A night of a series has none: the
-            series was paid for once, with one measurement of each period, and nobody knows which
-            were measured after the copy. So each series of a budget whose entries may be missing is
-            marked as lost. A period that it does not have is then measured for the price of one
-            that is measured again, and never for nothing. With those prices the new measurements
-            compose with the whole series, of which the lost ones are a part. And where an allowance
-            of a budget in ε adds up ρ, prices in ρ are no ε. What may be spent of it now is counted
-            as spent, so all that was lost of it and all that is spent of it later add up to what
-            was paid for it Failures that nobody has acknowledged in the copy go on counting: an
-            adoption acknowledges none. Whether a missing release failed is not known. Charges were
-            refused after as many failures as they are now, and whoever adopts is named with a
-            reason, as who acknowledges is. So between two entries that name somebody no more
+            allowances, series or parts are paid. A budget that was made after the copy is not in
+            it, and only a witness knows its name. So where there was none, later a new budget is
+            only made with create=True. Two prices are no part of L. A night of a series has none:
+            the series was paid for once, with one measurement of each period, and nobody knows
+            which were measured after the copy. So each series of a budget whose entries may be
+            missing is marked as lost. A period that it does not have is then measured for the price
+            of one that is measured again, and never for nothing. With those prices the new
+            measurements compose with the whole series, of which the lost ones are a part. And where
+            an allowance of a budget in ε adds up ρ, prices in ρ are no ε. What may be spent of it
+            now is counted as spent, so all that was lost of it and all that is spent of it later
+            add up to what was paid for it. Failures that nobody has acknowledged in the copy go on
+            counting: an adoption acknowledges none. Whether a missing release failed is not known.
+            Charges were refused after as many failures as they are now, and whoever adopts is named
+            with a reason, as who acknowledges is. So between two entries that name somebody no more
             releases fail than without a loss, and the numbers of failures are those of the entries
-            that are left A ledger that was moved goes on in the new place. Without a witness, which
-            then opens one of the two alone, something is counted as lost for each of its budgets
+            that are left. A ledger that was moved goes on in the new place. Without a witness,
+            which then opens one of the two alone, something is counted as lost for each of its
+            budgets
     Errors: LedgerDamaged for a copy that does not add up, or if entries are missing and lost says
             nothing of them
     """
@@ -172,16 +173,10 @@ def adopt(store: Store, witness: Witness | None, lost: Lost, by: str, why: str) 
         if earlier < FORMAT:
             store._bring_forward(connection, earlier)
         connection.execute(LEDGER.update().values(format=FORMAT))
+        reason, watched = f"adopted by {by}: {why}", missing is not None
         unsure = () if lost == _NONE else _limits(connection) if missing is None else missing
         for name, loss in counted.items():
-            _count(
-                connection,
-                name,
-                loss,
-                f"adopted by {by}: {why}",
-                watched=missing is not None,
-                repeats=name in unsure,
-            )
+            _count(connection, name, loss, reason, watched=watched, repeats=name in unsure)
         if witness is not None:
             own = witness.adopt(store.id, _states(connection))
             connection.execute(LEDGER.update().values(witnessed=True, witness=own))

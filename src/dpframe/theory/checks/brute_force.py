@@ -109,25 +109,13 @@ def empirical_sensitivity(
     columns = (
         _columns(universe) if isinstance(query, str) or isinstance(universe, Mapping) else None
     )
-    if columns is not None:
-        options: dict[str, Any] = {
-            "metric": metric,
-            "progress": progress,
-            "limit": limit,
-            "replacement": replacement,
-        }
-        return {
-            name: empirical_sensitivity(query, values, size, distance, neighbors, **options)
-            for name, values in columns.items()
-        }
-    records, shape = _records(universe)
-    largest = _of_records(query, records, shape, (size, replacement), metric, search)
-    if largest is None:
-        raise InvalidArgument(
-            "empirical_sensitivity: no two neighbours have a defined answer; is the universe too "
-            "small?"
-        )
-    return largest
+    sampling = size, replacement
+    if columns is None:
+        return _of_records(query, *_records(universe), sampling, metric, search)
+    return {
+        name: _of_records(query, *_records(values), sampling, metric, search)
+        for name, values in columns.items()
+    }
 
 
 def _of_records(
@@ -138,9 +126,7 @@ def _of_records(
     metric: Metric | None,
     search: _Search,
 ) -> Answer:
-    """The largest change of a query over datasets of these records;
-    None if no two neighbours have an answer.
-    """
+    """The largest change of a query over datasets of these records."""
     exact = None if isinstance(query, Transformation) else exact_statistic(query)
     if exact is not None:
         records, shape = [_exactly(r) for r in records], list
@@ -149,7 +135,13 @@ def _of_records(
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         # Queries of empty or tiny datasets warn and return NaN.
         warnings.simplefilter("ignore", RuntimeWarning)
-        return search.answered(every, lambda rows: ask(shape(rows)), compare)
+        largest = search.answered(every, lambda rows: ask(shape(rows)), compare)
+    if largest is None:
+        raise InvalidArgument(
+            "empirical_sensitivity: no two neighbours have a defined answer; is the universe too "
+            "small?"
+        )
+    return largest
 
 
 def _relation(neighbors: str) -> Relation:

@@ -57,8 +57,7 @@ def randomized_response(
     prob: Real | None = None,
     categories: Iterable[object] | None = None,
 ) -> Measurement:
-    """Answer with the true category with probability `prob`, otherwise with one of
-    the others, all equally likely.
+    """Answer with the true category with probability `prob`, else with one of the others at random.
 
     Input:  one value under DiscreteDistance(); `categories`, at least two distinct values (True and
             False for the bool domain); prob in [1/k, 1) for k categories. The categories may stand
@@ -93,15 +92,8 @@ def randomized_response(
         raise MetricMismatch(
             f"randomized_response: the input metric is {metric!r}; it is DiscreteDistance()."
         )
-    if prob is None:
-        raise InvalidArgument(
-            "randomized_response: give prob=..., the probability of the true answer."
-        )
-    keep, k = exact(prob, "prob"), len(options)
-    if not Fraction(1, k) <= keep < 1:
-        raise InvalidArgument(
-            f"randomized_response: prob={prob!r} is at least 1/{k} (no information) and below 1."
-        )
+    k = len(options)
+    keep = _probability_of_truth(prob, k)
     places = {o: i for i, o in enumerate(options)}
 
     def run(value: Any) -> object:
@@ -117,6 +109,20 @@ def randomized_response(
         run,
         lambda d_in: privacy.response_epsilon(keep, k) if d_in else 0.0,
     )
+
+
+def _probability_of_truth(prob: Real | None, categories: int) -> Fraction:
+    if prob is None:
+        raise InvalidArgument(
+            "randomized_response: give prob=..., the probability of the true answer."
+        )
+    keep = exact(prob, "prob")
+    if not Fraction(1, categories) <= keep < 1:
+        raise InvalidArgument(
+            f"randomized_response: prob={prob!r} is at least 1/{categories} (no information) and "
+            "below 1."
+        )
+    return keep
 
 
 def _options(domain: Domain | None, categories: object) -> list[object]:
@@ -175,7 +181,6 @@ def noisy_max(
     width = checked_scale(scale)
     measure = MaxDivergence() if output_measure is None else output_measure
     factor = 1 if input_metric.monotonic else 2
-
     flips = measure == MaxDivergence()
     if not flips and measure != ZeroConcentratedDivergence():
         raise InvalidArgument(

@@ -162,33 +162,20 @@ def estimators(rows: int, columns: int, noise_variances: Mapping[Source, float])
     w, w_row, w_column, w_total = (
         spread * x for x in (1 / (every * v), by_row / rows, by_column / columns, by_total)
     )
+    # what a cell takes from its own row and column, and from the other ones
+    own_row, own_column = (1 - a) / columns * (1 - 1 / rows), (1 - b) / rows * (1 - 1 / columns)
+    row_part, column_part, total_part = (1 - a) / every, (1 - b) / every, (1 - w) / every
     cell: Terms = (
-        (
-            1
-            - (1 - a) / columns * (1 - 1 / rows)
-            - (1 - b) / rows * (1 - 1 / columns)
-            - (1 - w) / every,
-            "cells",
-            1,
-        ),
-        (
-            -(1 - a) / columns * (1 - 1 / rows) + (1 - b) / every - (1 - w) / every,
-            "cells",
-            columns - 1,
-        ),
-        (
-            -(1 - b) / rows * (1 - 1 / columns) + (1 - a) / every - (1 - w) / every,
-            "cells",
-            rows - 1,
-        ),
-        ((1 - a) / every + (1 - b) / every - (1 - w) / every, "cells", (rows - 1) * (columns - 1)),
-        ((1 - a) / columns * (1 - 1 / rows) + w_row / every, "rows", 1),
-        (-(1 - a) / every + w_row / every, "rows", rows - 1),
-        ((1 - b) / rows * (1 - 1 / columns) + w_column / every, "columns", 1),
-        (-(1 - b) / every + w_column / every, "columns", columns - 1),
+        (1 - own_row - own_column - total_part, "cells", 1),
+        (column_part - own_row - total_part, "cells", columns - 1),
+        (row_part - own_column - total_part, "cells", rows - 1),
+        (row_part + column_part - total_part, "cells", (rows - 1) * (columns - 1)),
+        (own_row + w_row / every, "rows", 1),
+        (w_row / every - row_part, "rows", rows - 1),
+        (own_column + w_column / every, "columns", 1),
+        (w_column / every - column_part, "columns", columns - 1),
         (w_total / every, "total", 1),
     )
-
     total: Terms = (
         (w, "cells", every),
         (w_row, "rows", rows),
@@ -271,6 +258,33 @@ def fitted(
     return np.asarray(table + down[:, None] / columns + across / rows + total / (rows * columns))
 
 
+def _splits(rows: int, columns: int, parts: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """The splits that are compared, in steps of 1/parts: shares of cells, rows, columns, total."""
+    if rows * columns == 1:
+        return np.ones(1), np.zeros(1), np.zeros(1), np.zeros(1)
+    steps, zero = np.arange(0, 49) / parts, np.zeros(1)
+    grids = np.meshgrid(
+        steps if rows > 1 else zero, steps if columns > 1 else zero, steps, indexing="ij"
+    )
+    by_row, by_column, by_total = (grid.ravel() for grid in grids)
+    return 1 - by_row - by_column - by_total, by_row, by_column, by_total
+
+
+def _fitted_variances(
+    rows: int, columns: int, cell: Floats, row: Floats, column: Floats, total: Floats
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Variances of fitted cells, row sums, column sums and total, from the measured precisions.
+
+    Each is a multiple of its variance in a table whose cells have precision 1 and no margins.
+    """
+    v_row, v_column = 1 / (cell + columns * row), 1 / (cell + rows * column)
+    v_total = 1 / (cell + columns * row + rows * column + rows * columns * total)
+    inside = (rows - 1) * (columns - 1) / cell
+    cells = (inside + (rows - 1) * v_row + (columns - 1) * v_column + v_total) / (rows * columns)
+    down = ((rows - 1) * v_row + v_total) / rows
+    return cells, down, ((columns - 1) * v_column + v_total) / columns, v_total
+
+
 @lru_cache(maxsize=256)
 def margin_shares(rows: int, columns: int, ratio: Fraction, family: str) -> dict[Source, Fraction]:
     """The split of a price over cells, row sums, column sums and total.
@@ -299,32 +313,15 @@ def margin_shares(rows: int, columns: int, ratio: Fraction, family: str) -> dict
     >>> margin_shares(1, 1, Fraction(1), "gaussian")["cells"]
     Fraction(1, 1)
     """
-    every = rows * columns
     parts = 400 if family == "gaussian" else 1000
-    steps = np.arange(0, 49) / parts
-    zero = np.zeros(1)
-    grids = np.meshgrid(
-        steps if rows > 1 else zero, steps if columns > 1 else zero, steps, indexing="ij"
-    )
-    by_row, by_column, by_total = (grid.ravel() for grid in grids)
-    of_cells = 1 - by_row - by_column - by_total
-    if every == 1:
-        of_cells, by_row, by_column, by_total = (np.array([x]) for x in (1.0, 0.0, 0.0, 0.0))
+    of_cells, by_row, by_column, by_total = _splits(rows, columns, parts)
     # Precisions, in units of the precision of cells that have the whole price.
-    cell, row, column, total = (
+    precisions = (
         (of_cells, *(x / float(ratio) for x in (by_row, by_column, by_total)))
         if family == "gaussian"
-        else tuple(x**2 for x in (of_cells, by_row, by_column, by_total))
+        else (of_cells**2, by_row**2, by_column**2, by_total**2)
     )
-    v_row, v_column = 1 / (cell + columns * row), 1 / (cell + rows * column)
-    v_total = 1 / (cell + columns * row + rows * column + every * total)
-    cells = (
-        (rows - 1) * (columns - 1) / cell + (rows - 1) * v_row + (columns - 1) * v_column + v_total
-    ) / every
-    down, across = (
-        ((rows - 1) * v_row + v_total) / rows,
-        ((columns - 1) * v_column + v_total) / columns,
-    )
+    cells, down, across, v_total = _fitted_variances(rows, columns, *precisions)
     if family == "gaussian":
         fits = (cells <= 1.045**2) & (v_total <= 1)
         fits &= (down <= (1 if columns > 1 else 1.045**2)) & (

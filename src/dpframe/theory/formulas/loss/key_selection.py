@@ -157,8 +157,7 @@ def threshold_beside_noise(
     *,
     spread: Spread | None = None,
 ) -> int | None:
-    """The smallest threshold on noisy values that stays within δ together with the
-    Gaussian noise of the shown groups.
+    """The smallest threshold that stays within δ beside the Gaussian noise of the shown groups.
 
     Input:  delta in (0, 1) and epsilon >= 0 of threshold and noise together; groups that one unit
             touches; scale of the Gaussian noise on the integer that the threshold is compared with;
@@ -184,8 +183,7 @@ def threshold_beside_noise(
             groups (`Spread.of`): the two products, for s and for t - s of them, are together at
             least that. A mechanism beside the noise that is ε-private (a selection in a group that
             is shown, or other totals) adds its ε
-    Source: Wilkins, Kifer, Zhang, Karrer 2024, arXiv:2202.01100, for one noisy number per group;
-            the form is ours
+    Source: Wilkins et al. 2024, arXiv:2202.01100, for one number per group; the form is ours
     Errors: InvalidPrice, InvalidArgument as in `calibration.threshold`
 
     >>> one = lambda j: j / 4.24
@@ -193,19 +191,14 @@ def threshold_beside_noise(
     >>> threshold_beside_noise(1e-6, 1, 1, 4.24, 1, one), alone
     (22, 23)
     """
-    allowed, loss, count = (
-        probability("delta", delta),
-        price("epsilon", epsilon),
-        whole("groups", groups, 1),
-    )
+    allowed, loss = probability("delta", delta), price("epsilon", epsilon)
+    count = whole("groups", groups, 1)
     alone = spread or Spread(count, step, count * step)
     first = high = partition_threshold(allowed, alone, "gaussian", scale)
 
     def within(candidate: int) -> bool:
-        return all(
-            delta <= allowed
-            for delta in deltas_beside_noise(candidate, loss, count, scale, mu, alone)
-        )
+        deltas = deltas_beside_noise(candidate, loss, count, scale, mu, alone)
+        return all(delta <= allowed for delta in deltas)
 
     if gaussian_delta(loss, mu(count)) > allowed:
         return None
