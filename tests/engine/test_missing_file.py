@@ -2,10 +2,12 @@
 error before anything is charged.
 """
 
+import gc
 from pathlib import Path
 
 import polars as pl
 import pytest
+from pyarrow import dataset
 
 import dpframe as dp
 from dpframe import errors
@@ -69,3 +71,66 @@ def test_other_errors_of_a_scan_are_its_own(place):
     (place / "broken.parquet").write_bytes(b"no parquet")
     with pytest.raises(pl.exceptions.ComputeError):
         dp.protect(pl.scan_parquet(place / "broken.parquet"), unit="user")
+
+
+def duckdb_rows(read):
+    def rows(at):
+        duckdb = pytest.importorskip("duckdb")
+        return read(duckdb.connect(), str(at))
+
+    return rows
+
+
+def ibis_rows(at):
+    return pytest.importorskip("ibis").duckdb.connect().read_parquet(at / "*.parquet")
+
+
+def dask_rows(form):
+    return lambda at: getattr(pytest.importorskip("dask.dataframe"), f"read_{form}")(
+        str(at / f"night.{form}")
+    )
+
+
+TABLES = {
+    "polars": lambda at: pl.scan_parquet(at / "night.parquet"),
+    "polars, a pattern": lambda at: pl.scan_csv(at / "*.csv"),
+    "pyarrow": lambda at: pl.scan_pyarrow_dataset(dataset.dataset(at / "night.parquet")),
+    "duckdb, parquet": duckdb_rows(lambda duckdb, at: duckdb.read_parquet(f"{at}/night.parquet")),
+    "duckdb, csv": duckdb_rows(lambda duckdb, at: duckdb.read_csv(f"{at}/*.csv")),
+    "duckdb, sql": duckdb_rows(
+        lambda duckdb, at: duckdb.sql(f"SELECT * FROM '{at}/night.parquet' WHERE user > 0")
+    ),
+    "ibis": ibis_rows,
+    "dask, parquet": dask_rows("parquet"),
+    "dask, csv": dask_rows("csv"),
+}
+
+
+def refused_for_free(budget, call):
+    with pytest.raises(errors.MissingFile, match="There is no file"):
+        call()
+    assert (budget.history(), budget.failures) == ([], (0, 0))
+
+
+@pytest.mark.parametrize("reader", [*TABLES, pytest.param("spark", marks=pytest.mark.long)])
+def test_a_file_that_goes_is_the_same_error_on_every_engine(reader, tmp_path, request):
+    """After the table was protected, and before that where the engine read its
+    columns already: nothing is paid.
+    """
+    ROWS.write_parquet(tmp_path / "night.parquet")
+    ROWS.write_csv(tmp_path / "night.csv")
+    if reader == "spark":
+        rows = request.getfixturevalue("spark_session").read.parquet(f"{tmp_path}/night.parquet")
+    else:
+        rows = TABLES[reader](tmp_path)
+
+    def protected():
+        return dp.protect(rows, unit="user", budget=budget).count(max_rows=2)
+
+    budget = dp.Budget(epsilon=1)
+    query = protected()
+    gc.collect()  # a reader may hold the file
+    for file in tmp_path.iterdir():
+        file.unlink()
+    refused_for_free(budget, lambda: query.release(epsilon=0.5))
+    refused_for_free(budget, lambda: protected().release(epsilon=0.5))

@@ -19,7 +19,7 @@ import polars as pl
 
 from dpframe.engine.backends import backend_taking
 from dpframe.engine.forks import check_connection, check_process, check_threads
-from dpframe.engine.origins import versions
+from dpframe.engine.origins import check_there, no_file, says_missing, versions
 from dpframe.engine.tables import Data
 from dpframe.errors import DpFrameError, InvalidArgument, UnsupportedOperation, kind_of
 from dpframe.plan import Bounds, Kind, check_names, kind
@@ -45,18 +45,29 @@ def adopt(frame: object) -> Data:
 
     Output: Data; no row is read or converted yet
     Errors: UnsupportedOperation for an object that is no table of a known engine, and in a fork in
-            which the engine does not answer
+            which the engine does not answer; MissingFile where a file of the table is not there
     """
     check_process()
     check_connection(frame)
-    engine = backend_taking(frame)
-    data = None if engine is None else engine.adopt(frame)
+    data, is_missing = None, False
+    try:
+        engine = backend_taking(frame)
+        data = None if engine is None else engine.adopt(frame)
+    except DpFrameError:
+        raise
+    except Exception as error:
+        if not says_missing(error):
+            raise
+        is_missing = True
+    if is_missing:
+        raise no_file()
     if data is None:
         raise UnsupportedOperation(
             "dpframe protects pandas and Modin DataFrames, Polars DataFrames and LazyFrames, "
             "PyArrow Tables, DuckDB relations, Ibis tables, Spark and Dask DataFrames, not "
             f"{kind_of(frame)}{_package(frame)}."
         )
+    check_there(data.watched or data.files)
     check_threads(data)
     if data.stated is not None:
         types: Mapping[str, str] | None = None

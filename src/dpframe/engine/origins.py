@@ -150,12 +150,36 @@ def _inside(path: Path) -> list[Path]:
     return files
 
 
-def no_file(path: str) -> MissingFile:
-    """The refusal of rows whose files are not there, or not yet."""
+def no_file(path: str | None = None) -> MissingFile:
+    """The refusal of rows whose files are not there, or not yet;
+    without a path where an engine names none.
+    """
+    named = "" if path is None else f" {path!r}"
     return MissingFile(
-        f"There is no file {path!r}, so there are no rows to protect. Nothing was spent. If it "
-        "comes later, run this again then: except dp.errors.MissingFile tells it from other "
-        "errors."
+        f"There is no file{named}, so there are no rows to protect. Nothing was spent. If it comes "
+        "later, run this again then: except dp.errors.MissingFile tells it from other errors."
+    )
+
+
+def check_there(files: Sequence[Path]) -> None:
+    """Refuse files of this machine that are not there.
+    An address of elsewhere, and a pattern, may be.
+
+    Errors: MissingFile
+    """
+    for path in files:
+        elsewhere = path.parts[:1] and path.parts[0].endswith(":")
+        if not os.path.exists(path) and not elsewhere and not set("*?[") & set(str(path)):
+            raise no_file(str(path))
+
+
+def says_missing(error: BaseException) -> bool:
+    """Whether an engine says that a file is not there, by the type of its error
+    and, of DuckDB's, its first words.
+    """
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    return "FileNotFoundError" in kinds or (
+        "IOException" in kinds and "No files found that match" in str(error)
     )
 
 

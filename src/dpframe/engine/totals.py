@@ -25,6 +25,7 @@ from dpframe.engine.backends.polars import plainly
 from dpframe.engine.compile import HIGH, Compiled, compiled, counted, influence_weights, split_bits
 from dpframe.engine.forks import check_threads
 from dpframe.engine.intake import signals
+from dpframe.engine.origins import no_file, says_missing
 from dpframe.engine.parts import Sums, added, planned
 from dpframe.engine.stages import group_names, listed_groups, public_keys
 from dpframe.errors import DpFrameError, EngineError, EngineUnavailable
@@ -203,10 +204,10 @@ def sealed(run: Callable[[], T], *, before: bool = False) -> T:
     """Run a function, and replace an error of the engine by one with a constant
     message: the engine's may show cells.
 
-    A lost connection is told apart only before the charge, where no row is read. After it no class
-    of errors is safe to tell: rows decide how long a query runs and how much memory it takes, so a
-    time limit, a full disk and a server that is out of memory can depend on one unit; and a view
-    may end its own connection where a cell says so.
+    A lost connection, and a file that is gone, are told apart only before the charge, where no row
+    is read. After it no class of errors is safe to tell: rows decide how long a query runs and how
+    much memory it takes, so a time limit, a full disk and a server that is out of memory can depend
+    on one unit; and a view may end its own connection where a cell says so.
 
     The handler catches BaseException, because Polars' PanicException is one. The new error is
     raised outside of the handler, so that it does not refer to the old one. Where the handler of a
@@ -224,14 +225,17 @@ def sealed(run: Callable[[], T], *, before: bool = False) -> T:
         except (KeyboardInterrupt, SystemExit) as error:
             failure = _again(error)
         except BaseException as error:
-            failure = (
-                EngineUnavailable(_UNAVAILABLE)
-                if before and _is_lost(error)
-                else EngineError(_WITHHELD)
-            )
+            failure = _told(error, before=before)
     failure = (_again(raised[0]) if raised else failure).with_traceback(None)
     failure.__cause__ = failure.__context__ = None
     raise failure
+
+
+def _told(error: BaseException, *, before: bool) -> BaseException:
+    """The error that stands for one of the engine; see `sealed`."""
+    if before and _is_lost(error):
+        return EngineUnavailable(_UNAVAILABLE)
+    return no_file() if before and says_missing(error) else EngineError(_WITHHELD)
 
 
 def _again(error: BaseException) -> BaseException:

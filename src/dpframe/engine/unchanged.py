@@ -7,7 +7,7 @@ from __future__ import annotations
 import narwhals as nw
 import polars as pl
 
-from dpframe.engine.origins import versions
+from dpframe.engine.origins import check_there, versions
 from dpframe.engine.tables import Data
 from dpframe.engine.totals import guarded
 from dpframe.errors import EngineError, EngineUnavailable, SchemaError
@@ -24,9 +24,11 @@ def check_unchanged(step: Step) -> None:
     A column of another type would let a query fail after the charge, or answer about something
     else. With what types columns are stated does not depend on a row.
 
-    Errors: EngineError for files; SchemaError that names a column that is gone or has another type;
-            EngineUnavailable where the connection is lost
+    Errors: MissingFile and EngineError for files; SchemaError that names a column that is gone or
+            has another type; EngineUnavailable where the connection is lost
     """
+    for source in sources_of(step):
+        check_there(source.data.watched or source.data.files)
     check_files(step)
     for source in sources_of(step):
         _check_types(source.data)

@@ -64,11 +64,10 @@ def _local_files(table: Any) -> tuple[Path, ...]:
     Dask has their columns from its first look.
     """
     steps = list(table.expr.walk())
-    parquet = [
-        step._dataset_info["ds"].files for step in steps if hasattr(type(step), "_dataset_info")
-    ]
+    found = [step._dataset_info["ds"] for step in steps if hasattr(type(step), "_dataset_info")]
+    parquet = [one.files for one in found if type(one.filesystem).__name__ == "LocalFileSystem"]
     files = [*itertools.chain(*parquet), *_opened([step.operands for step in steps])]
-    return tuple(path for path in map(Path, dict.fromkeys(files)) if path.is_file())
+    return tuple(map(Path, dict.fromkeys(files)))
 
 
 def _opened(value: Any) -> Iterator[str]:
