@@ -65,7 +65,7 @@ CLASSES = {
     SeriesNumbers: {"released": f"{WRITTEN} cost error plot statement stored table title value"},
     Allowance: {
         "facts": "accountant charge check_subject close fail for_spender forecast history limit "
-        "name pace part protects remaining share spent store terms tonight transfer"
+        "name pace part protects remaining share spender spent store terms tonight transfer"
     },
     dp.MarginalsRelease: {"released": f"{RELEASED} get items keys noise nonnegative round values"},
     dp.HierarchyRelease: {
