@@ -130,6 +130,15 @@ def test_who_makes_budgets(urls, tmp_path, who):
         pay(opened(urls, "bo"))
 
 
+def add(part, night, **settings):
+    """A night of the series "s", which a part pays for."""
+    rows = pl.DataFrame({"id": [1, 2]}).dp(unit="id", budget=part)
+    part.series("s", **settings).add(rows.count_units(), night)
+
+
+NIGHTS = {"every": "1d", "horizon": 9, "unit_periods": 1, "epsilon": 0.25}
+
+
 def test_only_its_holder_spends_a_part(urls):
     steward, ana, bo = (opened(urls, name) for name in ("steward", "ana", "bo"))
     steward.for_spender("bo").allocate(name="bo", epsilon=1)
@@ -144,6 +153,9 @@ def test_only_its_holder_spends_a_part(urls):
     assert steward.entries() == before
     own = bo.allocate(name="bo")
     pay(own)
+    add(own, "2026-01-01", **NIGHTS)
+    with pytest.raises(errors.BudgetMismatch, match=r"that of 'bo'.*'ana' spends here"):
+        add(theirs, "2026-01-02")
     own.transfer("ana", epsilon=0.5)
     pay(ana.allocate(name="ana"), "1.5")
     for name in ("ana", "bo"):  # nobody took it, so everybody may spend it
@@ -152,7 +164,7 @@ def test_only_its_holder_spends_a_part(urls):
         ana.allocate(name="more", epsilon=3)
     steward.allocate(name="bo").close()
     assert {name: loss.epsilon for name, loss in steward.spenders.items()} == {
-        "bo": 0.1,
+        "bo": 0.35,
         "ana": 1.5,
     }
     Ledger(urls["steward"]).verify()
@@ -254,6 +266,9 @@ ATTACKS = {
     "spends another's share as them": lambda budget, url: pay(
         budget.for_spender("bo").allocate(name="bo")
     ),
+    "adds a night that another's share pays": lambda budget, url: add(
+        budget.for_spender("ana").allocate(name="bo"), "2026-01-02"
+    ),
     "moves another's share": lambda budget, url: (
         budget.for_spender("bo").allocate(name="bo").transfer("ana", 0.5)
     ),
@@ -287,7 +302,7 @@ RUNNING = []
 def test_another_dpframe_writes_nothing_that_is_not_its_users(urls, monkeypatch):
     """The database refuses each entry that this user may not write, whatever program sends it."""
     steward, bo = opened(urls, "steward"), opened(urls, "bo")
-    bo.allocate(name="bo", epsilon=1)
+    add(bo.allocate(name="bo", epsilon=1), "2026-01-01", **NIGHTS)
     opened(urls, "ana").allocate(name="ana", epsilon=1)
     Ledger(urls["steward"]).budget("free", epsilon=1)
     RUNNING[:] = [bo.charge(*TAKEN, name="running", plan={})]

@@ -22,7 +22,7 @@ from dpframe.budget.losses import (
 from dpframe.budget.names import fingerprint, is_text, user_name
 from dpframe.budget.periods_of_time import NamedPeriod, Periods, read_length, time_of
 from dpframe.budget.processes import ending, patient
-from dpframe.budget.receipts import Page, Receipt, Standing, Stored
+from dpframe.budget.receipts import Page, Receipt, Standing, Stored, Within
 
 __all__ = [
     "CAPS",
@@ -46,6 +46,7 @@ __all__ = [
     "Standing",
     "Stored",
     "Terms",
+    "Within",
     "canonical",
     "ending",
     "fingerprint",

@@ -230,13 +230,15 @@ class BudgetAccount(BudgetState):
         plan: Fields,
         opens: Fields,
         policies: Sequence[Fields] = (),
+        within: Within | None = None,
     ) -> Entry:
         """Charge once, in advance, for later charges.
         If the name was charged before, return that charge for free.
 
         Input:  loss: of all later charges together; subject: None if it is not known yet; query,
                 policies: as in `charge`; name and plan: the name and description; opens: the
-                settings that later charges need
+                settings that later charges need; within: the allowance that pays for it, if one
+                does
         Output: the charge; its `body["opens"]` holds the settings of the first call
         Bound:  the later charges are one interactive mechanism of this loss. Other mechanisms are
                 charged while it runs. Losses in (ε, δ) and in ρ add up in this case too, in any
@@ -251,15 +253,20 @@ class BudgetAccount(BudgetState):
             "opens": {**opens},
         }
         with self._book.write() as page:
-            at = now()
-            body |= self._payer.acting(page.role)
+            at, paid = now(), None if within is None else within.opening.body
+            body |= self._payer.acting(page.role, paid)
             if subject is not None:
                 self._check_subject(page.subject, subject)
             earlier = known(page, body)
             if earlier is not None:
                 return earlier
             check_failures(page.failures)
-            self._enter(page, body, self._counted(page, loss, None, body), loss, at, None)
+            price = (
+                loss
+                if within is None
+                else entered(page, body, within, loss, again=False, retry=False)[1]
+            )
+            self._enter(page, body, self._counted(page, price, None, body), loss, at, None)
             page.subject = page.subject if subject is None else subject
             return page.append("charge", body, at)
 

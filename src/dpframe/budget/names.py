@@ -270,8 +270,8 @@ class Payer(NamedTuple):
         by = payer.spender or user_name()
         return {"by": by, "host": socket.gethostname(), "process": os.getpid(), **typed}
 
-    def acting(self, role: str | None) -> FieldDict:
+    def acting(self, role: str | None, paid: Fields | None = None) -> FieldDict:
         """The same fields, where the user may not be the spender:
         a steward takes a part for somebody else.
         """
-        return self.described(role) | {"by": looked(None, role)}
+        return self.described(role, paid) | {"by": looked(None, role)}

@@ -101,13 +101,14 @@ class Share:
             f(a) + f(b) <= f(a + b): with μ = 2u and ε = ln Φ(u) - ln Φ(-u), its slope is
             8·u·m(u)·Φ(u), where m = Φ(-u)/φ(u), and u·m(u) has the slope (1 + u²)·m(u) - u > 0
             (Gordon). What all sums within the limit accept, smaller sums accept. So whoever asks
-            here asks the plain account, and is only refused more often. A transfer changes both
-            limits, and both W. A closed allowance keeps the W of its releases, one by one. What was
-            paid before the two sums began is part of the limit that they began with, which is fixed
-            from then on. So it is not returned later, and it moves only to an allowance that was
-            paid then too. Where an allowance adds up ρ up to an (ε, δ), its spent ρ is no part of ε
-            that is fixed beforehand. So it is returned as a whole, if nothing was released from it,
-            or not at all, and no part of it is moved
+            here asks the plain account, and is only refused more often. A series is one release, at
+            its whole price, and each period that is measured again is another one. A transfer
+            changes both limits, and both W. A closed allowance keeps the W of its releases, one by
+            one. What was paid before the two sums began is part of the limit that they began with,
+            which is fixed from then on. So it is not returned later, and it moves only to an
+            allowance that was paid then too. Where an allowance adds up ρ up to an (ε, δ), its
+            spent ρ is no part of ε that is fixed beforehand. So it is returned as a whole, if
+            nothing was released from it, or not at all, and no part of it is moved
     Source: Rogers et al. 2016, arXiv:1605.08294, for filters; Haney et al. 2023, arXiv:2309.05901,
             for filters of mechanisms that run side by side; Gordon 1941,
             doi:10.1214/aoms/1177731721, for m(u) > u / (1 + u²)

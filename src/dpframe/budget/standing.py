@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from typing import Self
 
 from dpframe.budget.accountants import Accountant
 from dpframe.budget.adaptive import MANY, Normal
@@ -32,7 +33,18 @@ INNER = frozenset(  # of budgets, shares and allowances: what releases and ledge
             "kept_in",
             "one_by_one",
         ),
-        *("open", "part", "partition", "sizes", "standing", "store", "terms"),
+        *(
+            "open",
+            "part",
+            "partition",
+            "paying",
+            "sizes",
+            "standing",
+            "store",
+            "tables",
+            "terms",
+            "whole",
+        ),
     )
 )
 
@@ -47,6 +59,11 @@ class BudgetState(Hints):
     _accountant: Accountant
     _limit: Loss
     _book: Book
+
+    @property
+    def whole(self) -> Self:
+        """The budget itself; of an allowance, the one that it is a part of."""
+        return self
 
     @property
     def name(self) -> str | None:

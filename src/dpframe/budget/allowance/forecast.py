@@ -80,6 +80,7 @@ def forecast(budget: account.BudgetAccount) -> Forecast:
     charged: list[tuple[dt.datetime, Loss, bool, str | None]] = []
     openings: list[Entry] = []
     under: dict[int, list[Entry]] = {}
+    payers: dict[int, int] = {}  # the allowance of each series that one paid for
     with readable(budget.name):
         for entry in budget.one_by_one():
             if entry.is_charge:
@@ -89,8 +90,11 @@ def forecast(budget: account.BudgetAccount) -> Forecast:
                 charged.append((entry.when, loss_of(entry.body["loss"]), True, None))
             if entry.opens is not None:
                 openings.append(entry)
+                payers |= {} if entry.about is None else {entry.number: entry.about}
             if entry.about is not None and entry.is_member_of(entry.about):
                 under.setdefault(entry.about, []).append(entry)
+                if entry.about in payers:  # a period of a series that an allowance paid for
+                    under.setdefault(payers[entry.about], []).append(entry)
     sizes = budget.sizes([loss for _, loss, _, _ in charged])
     paid = [
         Payment(when, size, once, name)
@@ -106,10 +110,8 @@ def forecast(budget: account.BudgetAccount) -> Forecast:
             rows += more
             lasts[opening.name or ""] = last
         else:
-            words = (
-                f"{opening.name}: {price_of(opening.body)} paid for all of its periods, "
-                f"{len(lines)} added."
-            )
+            price = opening.part or price_of(opening.body)
+            words = f"{opening.name}: {price} paid for all of its periods, {len(lines)} added."
         sentences.append(words)
     return Forecast(pl.DataFrame(rows, SCHEMA, orient="row"), tuple(sentences), lasts)
 
@@ -266,7 +268,7 @@ def _planned(
     opening: Entry, lines: Sequence[Entry], now: dt.datetime
 ) -> tuple[list[tuple[Any, ...]], str, dt.date | None]:
     """Rows and sentence for an allowance: each later night spends its share."""
-    record, of = AllowanceRecord(opening, lines), opening.name or ""
+    record, of = AllowanceRecord.of(opening, lines), opening.name or ""
     pace = record.pace
     paid = [line for line in lines if line.is_charge and not line.gives]
     payments = [

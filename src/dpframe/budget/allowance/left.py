@@ -43,7 +43,9 @@ def _records(budget: account.BudgetAccount) -> Iterator[AllowanceRecord]:
             under[entry.number] = entry, []
         elif entry.about in under and entry.is_member_of(entry.about):
             under[entry.about][1].append(entry)
-    return (AllowanceRecord(opening, lines) for opening, lines in under.values())
+            if entry.opens is not None:  # a series, whose periods are paid from it too
+                under[entry.number] = under[entry.about]
+    return (AllowanceRecord.of(*own) for number, own in under.items() if own[0].number == number)
 
 
 def _later(record: AllowanceRecord, at: dt.datetime) -> Loss:

@@ -147,7 +147,26 @@ class AllowanceRecord:
     @classmethod
     def on(cls, page: Page, opening: Entry) -> AllowanceRecord:
         """As it stands on a locked page."""
-        return cls(opening, page.members(opening.number))
+        own = page.members(opening.number)
+        return cls.of(
+            opening,
+            own
+            + [night for one in own if one.opens is not None for night in page.members(one.number)],
+        )
+
+    @classmethod
+    def of(cls, opening: Entry, entries: Sequence[Entry]) -> AllowanceRecord:
+        """From the entries that are about it, and those about these:
+        the periods of its series are paid from it too.
+        """
+        return cls(
+            opening,
+            [
+                e
+                for e in entries
+                if e.about == opening.number or (e.is_charge and e.part is not None)
+            ],
+        )
 
     @cached_property
     def pace(self) -> Pace:

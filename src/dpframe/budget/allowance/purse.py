@@ -9,18 +9,19 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from dpframe.budget import account
 from dpframe.budget.allowance.forecast import Forecast, forecast
 from dpframe.budget.allowance.moves import close, holder_of, move
 from dpframe.budget.allowance.pace import AllowanceRecord, Pace, planned, read_pace, read_start
-from dpframe.budget.entries import Charge, Entry, texts_of
+from dpframe.budget.entries import Charge, Entry, Failures, texts_of
 from dpframe.budget.losses import Loss, Terms, written_number
 from dpframe.budget.names import differences, fingerprint, is_text
 from dpframe.budget.parts import PartName
 from dpframe.budget.periods_of_time import Periods, read_zone
 from dpframe.budget.receipts import Page, Receipt, Stored
+from dpframe.budget.running_totals import PaysForSeries
 from dpframe.budget.standing import INNER
 from dpframe.errors import InvalidArgument, InvalidPrice, ReleaseMismatch
 from dpframe.fields import Fields
@@ -86,6 +87,30 @@ class PaidBy(Hints):
         """Store the released table with its charge."""
         return self._budget.store(receipt, data, statement)
 
+    @property
+    def whole(self) -> account.BudgetAccount:
+        """The budget that it is a part of."""
+        return self._budget
+
+    @property
+    def failures(self) -> Failures:
+        """The number of releases of the whole budget that failed after they were
+        charged: see `Budget.failures`.
+        """
+        return self._budget.failures
+
+    def entries(
+        self, name: str | None = None, under: int | None = None, number: int | None = None
+    ) -> list[Entry]:
+        """Entries of the whole budget; see `Book.entries`."""
+        return self._budget.entries(name, under, number)
+
+    def tables(self, opening: int) -> dict[int, bytes]:
+        """The stored tables of the charges that one charge, the opening, paid
+        for, by the number of the charge.
+        """
+        return self._budget.tables(opening)
+
     def fail(self, receipt: Receipt) -> None:
         """Record that an error was raised after a charge.
         Failures are counted for the whole budget.
@@ -142,7 +167,7 @@ class PartBudget(PaidBy):
         return visible(f"part {self._part.key} of {self._budget!r}")
 
 
-class Allowance(PaidBy):
+class Allowance(PaidBy, PaysForSeries):
     """A budget for releases night by night: `df.dp(unit='user_id',
     budget=budget.allocate(nights=90, epsilon=2))`.
 
@@ -151,15 +176,26 @@ class Allowance(PaidBy):
     night.
     """
 
+    _habits: ClassVar = {
+        name: f"That is asked of the whole budget: budget.{name}{typed}."
+        for name, typed in {
+            **{
+                "plan": "([query, ...], epsilon=0.1)",
+                "answer": "('visits')",
+                "resolve": "('visits')",
+            },
+            **{"allocate": "(name='...', epsilon=1)", "acknowledge_failures": "()"},
+            **dict.fromkeys(("caps", "protects", "spenders"), ""),
+        }.items()
+    }
+
     def __init__(self, budget: account.BudgetAccount, opening: Entry) -> None:
         self._budget, self._opening, self._pace = budget, opening, Pace.of(opening)
 
     @property
     def _record(self) -> AllowanceRecord:
         number = self._opening.number
-        return AllowanceRecord(
-            self._opening, [e for e in self._budget.entries(under=number) if e.about == number]
-        )
+        return AllowanceRecord.of(self._opening, self._budget.entries(under=number))
 
     @property
     def pace(self) -> Pace:
@@ -209,20 +245,55 @@ class Allowance(PaidBy):
         return self._pace.limit.share(share)
 
     def history(self) -> list[Charge]:
-        """Its charges, oldest first."""
-        return self._budget._lines(self._budget.entries(under=self._opening.number))
+        """Its charges, oldest first, with the periods of its series."""
+        own = self._budget.entries(under=self._opening.number)
+        series = [
+            entry
+            for one in own
+            if one.opens is not None
+            for entry in self._budget.entries(under=one.number)
+        ]
+        entries = {entry.number: entry for entry in own + series}
+        return self._budget._lines(entries[number] for number in sorted(entries))
 
     def charge(self, loss: Loss, subject: str, query: str, **options: Any) -> Receipt:
         """Charge a release to this night's part; see `Budget.charge`.
         Errors: BudgetExceeded, also for the night.
+
+        A period of a series has a place of its own, `within`, and this night pays for what it
+        costs.
         """
         options.pop("normal", None)  # its accountant adds up prices
-        if self.terms is Terms.RHO and loss.exact_rho is None:
-            loss = loss + Loss.none(in_rho=True)
+        place, tonight = options.pop("within", None), _Tonight(self._opening)
+        within = tonight if place is None else place.paid_from(tonight)
         receipt = self._budget.charge(
-            loss, subject, query, within=_Tonight(self._opening), **options
+            self._in_terms(loss), subject, query, within=within, **options
         )
         return replace(receipt, remaining=self.remaining)
+
+    def open(self, loss: Loss, subject: str | None, query: str, **options: Any) -> Entry:
+        """Charge once, in advance, to this night's part; see `Budget.open`.
+        Errors: BudgetExceeded.
+        """
+        return self._budget.open(
+            self._in_terms(loss), subject, query, within=_Tonight(self._opening), **options
+        )
+
+    def _in_terms(self, loss: Loss) -> Loss:
+        return (
+            loss + Loss.none(in_rho=True)
+            if self.terms is Terms.RHO and loss.exact_rho is None
+            else loss
+        )
+
+    @classmethod
+    def paying(cls, by: account.BudgetAccount | Allowance, series: Entry) -> Any:
+        """What pays for a series: the allowance that it was opened from, or the budget.
+
+        Input:  by: the budget, or one of its allowances; series: the charge that opened the series
+        """
+        whole = by.whole
+        return whole if series.about is None else cls(whole, *whole.entries(number=series.about))
 
     def transfer(
         self, to: Allowance | str, epsilon: object = None, delta: object = None, rho: object = None

@@ -225,9 +225,7 @@ def _charge_lost(page: LedgerPage, words: str, line: Fields, counted: Loss, **mo
 
 def _openings(connection: sa.Connection, name: str) -> list[Entry]:
     """The charges that opened the series and the allowances of a budget."""
-    charges = sa.select(ENTRIES).where(
-        ENTRIES.c.budget == name, ENTRIES.c.kind == "charge", ENTRIES.c.about.is_(None)
-    )
+    charges = sa.select(ENTRIES).where(ENTRIES.c.budget == name, ENTRIES.c.kind == "charge")
     named = sa.or_(*(ENTRIES.c.name.startswith(kind) for kind in ("series ", "allowance ")))
     entries = map(entry_of, connection.execute(charges.where(named).order_by(ENTRIES.c.number)))
     return [entry for entry in entries if entry.opens is not None]

@@ -202,6 +202,8 @@ class _Reading:
     parts: Parts = field(default_factory=dict)
     # charges that pay for later ones
     openings: dict[int | None, Fields] = field(default_factory=dict)
+    # of these, the allowance that paid for them
+    payers: dict[int | None, int | None] = field(default_factory=dict)
     within: dict[int | None, Loss] = field(default_factory=dict)  # what was spent of each of these
     # what the budget counts for each allowance
     shares: dict[int | None, Share] = field(default_factory=dict)
@@ -277,6 +279,7 @@ class _Reading:
             self._capped(place, entry)
         if entry.opens is not None:
             self.openings[place] = entry.opens
+            self.payers[place] = entry.about
             if entry.allowance is not None:
                 self.shares[place] = Share.of(accountant, entry)
         if entry.within:
@@ -313,16 +316,20 @@ class _Reading:
 
     def _within(self, place: int, entry: Entry) -> None:
         """Add a charge that an earlier one paid for in advance."""
-        if entry.about not in self.openings:
+        # or that of its series
+        about = entry.about if entry.about in self.shares else self.payers.get(entry.about)
+        if entry.about not in self.openings or (
+            entry.part is not None and about not in self.shares
+        ):
             self.problems.append(f"charge {place} names no earlier charge that paid for it")
         elif entry.part is not None:
-            adds_up = accountant_named(self.openings[entry.about]["accountant"])
-            before = self.within.get(entry.about, adds_up.total([]))
-            self.within[entry.about] = adds_up.total([before, entry.part])
+            adds_up = accountant_named(self.openings[about]["accountant"])
+            before = self.within.get(about, adds_up.total([]))
+            self.within[about] = adds_up.total([before, entry.part])
             if entry.gives:
                 self.given = entry
-            elif entry.about in self.shares:
-                self.shares[entry.about] = self.shares[entry.about].after(entry)
+            else:
+                self.shares[about] = self.shares[about].after(entry)
 
     def _transfer(
         self, place: int, entry: Entry, given: Entry | None, accountant: Accountant

@@ -16,10 +16,10 @@ measured alone, and in the blocks that are not measured yet.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dpframe.budget import Entry, Loss, Page
+from dpframe.budget import Entry, Loss, Page, Within
 from dpframe.fields import Fields
 from dpframe.release.kinds.series.shape import Shapes
 from dpframe.release.shown import fixed_words
@@ -186,6 +186,11 @@ class Place:
     hold: Callable[[Loss], None]
     asked: str = ""
     data: Sequence[Fields] = ()
+    paid: Within | None = None
+
+    def paid_from(self, allowance: Within) -> Place:
+        """The same place, where an allowance pays for what the period costs."""
+        return replace(self, paid=allowance)
 
     def again(self, loss: Loss) -> Loss:
         """The cost of measuring the blocks once more."""
@@ -211,7 +216,9 @@ class Place:
             **({"asked": self.asked} if self.asked else {}),
             **({"data": [*self.data]} if self.data else {}),
         }
+        loss, paid = (loss, {}) if self.paid is None else self.paid.enter(page, loss)
         return loss, {
+            **paid,
             "period": self.period,
             "blocks": [block.to_json() for block in self.blocks],
             **asked,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpframe.budget import Budget, Entry, Loss, Receipt, Terms
+from dpframe.budget import Allowance, Budget, Entry, Loss, Receipt, Terms
 from dpframe.errors import (
     InvalidArgument,
     LedgerUnavailable,
@@ -61,15 +61,15 @@ class Series(Hints):
     """
 
     def __init__(
-        self, budget: Budget, name: str, settings: Settings | None, start: object, on: str | None
+        self,
+        budget: Budget | Allowance,
+        name: str,
+        settings: Settings | None,
+        start: object,
+        on: str | None,
     ) -> None:
-        self._budget, self._name, self._settings, self._start, self._on = (
-            budget,
-            name,
-            settings,
-            start,
-            on,
-        )
+        self._typed = self._budget = budget  # the second one is what pays, once the series is open
+        self._name, self._settings, self._start, self._on = name, settings, start, on
         # published answers by the number of their charge; they never change
         self._read: dict[int, Measured] = {}
 
@@ -110,7 +110,7 @@ class Series(Hints):
         )
 
     def _source(self, query: Any) -> PeriodQuery:
-        return PeriodQuery(query, self._on, lambda argument: read_query(argument, self._budget))
+        return PeriodQuery(query, self._on, lambda argument: read_query(argument, self._typed))
 
     def reads(self, period: object) -> list[str]:
         """The periods whose rows are read if a period is added now:
@@ -178,7 +178,8 @@ class Series(Hints):
             announce(
                 "charged", self._budget, receipt, name, f"charged {loss} for all of its periods"
             )
-        opening = Opening.of(entry)  # perhaps that of another process
+        self._budget = Allowance.paying(self._budget, entry)  # perhaps another process opened it
+        opening = Opening.of(entry)
         number, terms = opening.calendar.number(period), self._budget.terms
         opening.noise.shapes.part_of(number)
         paid_for = bought(opening.record, opening.settings, question, terms, alone=source.alone)
@@ -372,9 +373,12 @@ class Series(Hints):
     # State in the ledger
 
     def _entry(self) -> Entry | None:
-        return next(
+        entry = next(
             (e for e in self._budget.entries(_opening(self._name)) if e.opens is not None), None
         )
+        if entry is not None:
+            self._budget = Allowance.paying(self._budget, entry)
+        return entry
 
     def _opened(self) -> Opening:
         entry = self._entry()
@@ -501,7 +505,7 @@ def _series_plan(entry: Entry | None, name: str) -> Any:
 
 @body_of(Budget.series)
 def open_series(
-    budget: Budget,
+    budget: Budget | Allowance,
     name: str,
     every: str | None,
     horizon: int | None,

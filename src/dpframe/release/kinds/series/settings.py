@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpframe.budget import Budget, Loss, Terms, loss_json, typed_number
+from dpframe.budget import Allowance, Budget, Loss, Terms, loss_json, typed_number
 from dpframe.errors import InvalidArgument, InvalidPrice, ReleaseMismatch
 from dpframe.fields import FieldDict, Fields
 from dpframe.plan import Question, beyond_words, derivation, unit_words
@@ -122,7 +122,7 @@ def kept(
     name: str,
     settings: Settings,
     question: Question,
-    budget: Budget,
+    budget: Budget | Allowance,
     start: dt.datetime,
     *,
     alone: bool,
@@ -281,7 +281,12 @@ def _whose(settings: Settings, unit: str, at_most: str, more: str) -> str:
 
 
 def _statement(
-    name: str, question: Question, noise: SeriesNoise, budget: Budget, cost: Loss, words: list[str]
+    name: str,
+    question: Question,
+    noise: SeriesNoise,
+    budget: Budget | Allowance,
+    cost: Loss,
+    words: list[str],
 ) -> FieldDict:
     """The privacy statement of a series."""
     shape = noise.shapes.parts[0]
