@@ -232,9 +232,12 @@ TAKEN = Loss.charged(Fraction(1, 10), Fraction(0)), WHO, "count()"
 
 
 def written(urls, monkeypatch, who):
-    """A budget and its shares, for a spender whose dpframe does
-    not ask the database who is here.
+    """A budget and its shares, for a spender whose dpframe does not ask the database who is here.
+
+    The spender has the same name on this machine, which says who acts where the database is not
+    asked.
     """
+    monkeypatch.setattr("dpframe.budget.names.user_name", lambda: who)
     monkeypatch.setattr(
         "dpframe.budget.ledger.postgres.PostgresStore.role", lambda self, connection: None
     )
