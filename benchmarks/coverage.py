@@ -9,7 +9,8 @@ released with covers="noise", and so paid for no second moment.
 
 `python benchmarks/coverage.py statistics 300 200`: so for a ratio, a weighted mean, a difference of
 two groups, a correlation, a covariance, a standard deviation and a slope, on the PSID panel with
-one and seven rows of each person. After the two numbers come an ε, for one price alone, and names,
+one and seven rows of each person, with the part of intervals that are infinite. Here widths are
+medians. After the two numbers come an ε, for one price alone, and names,
 for some statistics alone: `statistics 300 200 0.5 difference`; and `rows=7`, for one limit on rows
 alone.
 
@@ -171,7 +172,7 @@ def asked(frame, k):
 
         return slope
 
-    slopes = {"slope": slope_with(narrow=False), "narrowed slope": slope_with(narrow=True)}
+    slopes = {"slope": slope_with(narrow=False), "narrowed_slope": slope_with(narrow=True)}
     return (
         {name: of_aggregate(a) for name, a in aggregates.items()}
         | {"difference": difference}
@@ -194,15 +195,18 @@ def truths(rows):
         "correlation": np.corrcoef(x, y)[0, 1],
         "difference": y[union].mean() - y[~union].mean(),
         "slope": np.cov(x, y)[0, 1] / x.var(ddof=1),
-        "narrowed slope": np.cov(x, y)[0, 1] / x.var(ddof=1),
+        "narrowed_slope": np.cov(x, y)[0, 1] / x.var(ddof=1),
     }
 
 
 def statistics(people: int = 300, repeats: int = 200, *words: str) -> None:
-    """Coverage of statistics; a width is beside that of the
-    narrowest in hindsight, as in `case`.
+    """Coverage of statistics; a median width is beside that of the narrowest in hindsight, as in
+    `case`. Some intervals of slopes are infinite, so that a mean width would be.
     """
-    print("rows  people    ε  statistic       coverage  width  beside the narrowest", flush=True)
+    print(
+        "rows  people    ε  statistic       coverage  width  beside the narrowest  infinite",
+        flush=True,
+    )
     draw = np.random.default_rng(5)
     prices = [float(word) for word in words if word[0].isdigit()] or [0.5, 1, 4]
     limits = [int(word.removeprefix("rows=")) for word in words if word.startswith("rows=")] or [
@@ -234,8 +238,9 @@ def statistics(people: int = 300, repeats: int = 200, *words: str) -> None:
                     errors[name].append(abs(again[name](epsilon, "noise")[0] - truth[name]))
         for name, rows in results.items():
             held, widths = np.array(rows).T
-            beside = np.mean(widths) / (2 * np.quantile(errors[name], 0.95))
-            line = f"{held.mean():.3f}  {widths.mean():.4f}  {beside:.2f}"
+            width, endless = np.median(widths), np.isinf(widths).mean()
+            beside = width / (2 * np.quantile(errors[name], 0.95))
+            line = f"{held.mean():.3f}  {width:.4f}  {beside:.2f}  {endless:.1%}"
             print(f"{k:4} {people:7} {epsilon:4}  {name:14}  {line}", flush=True)
 
 
