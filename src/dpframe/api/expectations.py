@@ -20,9 +20,10 @@ from dpframe.plan import (
 from dpframe.plan.steps import source_of
 from dpframe.release import Account, bought
 from dpframe.release.accuracy import check_alpha, check_column, check_rows, read_ci
+from dpframe.release.auto import fewest_people
 from dpframe.release.estimators import NoisyColumn, estimator_of
 from dpframe.release.kinds import answer_kind
-from dpframe.release.pricing import NoisePlan, is_list, paid_price, read_price, read_prices
+from dpframe.release.pricing import NoisePlan, Price, is_list, paid_price, read_price, read_prices
 from dpframe.release.shown import priced_chart, read_look, warn_hopeless
 from dpframe.usage import Hints
 
@@ -35,7 +36,7 @@ class Expects(Hints, Generic[Table_co]):
     def __init__(self, question: Question, budget: Account | None) -> None:
         self._question, self._budget = question, budget
 
-    def _known_limits(self, call: str) -> None:
+    def _known_limits(self, call: str, more: str = "") -> None:
         if self._question.undecided:
             what = (
                 "narrow=True chooses bounds"
@@ -45,6 +46,7 @@ class Expects(Hints, Generic[Table_co]):
             raise UnsupportedOperation(
                 f"{call}: {what} inside the release, so what one unit can change is "
                 "not known before. The release says it: out.derivation, out.noise, out.accuracy()."
+                f"{more}"
             )
 
     def epsilon_for(
@@ -268,7 +270,7 @@ class Expects(Hints, Generic[Table_co]):
         """Name of each column, and the column with its noise.
         The row of suppressed groups has "n.other" for n.
         """
-        self._known_limits("accuracy")
+        self._known_limits("accuracy", self._people_for_bounds(price, noise))
         plan = self._noise_plan(price, noise)
         plans = [(plan, ""), *([] if plan.collected is None else [(plan.collected, ".other")])]
         columns = [(output, part, of) for part, of in plans for output in self._question.outputs]
@@ -288,10 +290,22 @@ class Expects(Hints, Generic[Table_co]):
             return bought(self._question, paid_price(resolve_budget(self._budget), noise, **price))[
                 1
             ]
+        return answer_kind(self._question).noise(self._question, self._priced(price, noise))
+
+    def _priced(self, price: Mapping[str, float | None], noise: str) -> Price:
+        """A price that is no share, in the terms of the budget, or its own if there is none."""
         terms = Terms.EPSILON if price.get("rho") is None else Terms.RHO
         with suppress(BudgetRequired):
             terms = resolve_budget(self._budget).terms
         amounts = {name: amount for name, amount in price.items() if name != "share"}
-        return answer_kind(self._question).noise(
-            self._question, read_price(terms, **amounts, noise=noise)
+        return read_price(terms, **amounts, noise=noise)
+
+    def _people_for_bounds(self, price: Mapping[str, float | None], noise: str) -> str:
+        """How many people chosen bounds need at a price, in words; none for a share."""
+        if not self._question.open_bounds or price.get("share") is not None:
+            return ""
+        fewest = fewest_people(self._question, self._priced(price, noise))
+        return (
+            f" At this price {fewest:,} people have sure bounds in half of the releases; fewer "
+            "mostly have a guess. If there are hardly more, give bounds=(low, high)."
         )

@@ -15,9 +15,16 @@ import pytest
 import dpframe as dp
 from dpframe import engine
 from dpframe.engine import EXPONENTS
+from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Bounds
 from dpframe.release.auto import MODEL, Seen, tails
-from dpframe.release.auto.clipping_bounds import _are_many, _best, _most_inside, _rounded
+from dpframe.release.auto.clipping_bounds import (
+    _are_many,
+    _best,
+    _most_inside,
+    _rounded,
+    fewest_people,
+)
 from dpframe.release.auto.posterior import nobody_there
 from dpframe.release.auto.tails import Bins, draw_tail, tail_start
 from dpframe.release.auto.value_histograms import (
@@ -599,6 +606,28 @@ def test_half_of_the_units_inside_are_not_most():
                 _most_inside(ask, column, price, Bounds(0, 10), None, Seen()) for _ in range(400)
             )
         assert sure in wrong
+
+
+def test_as_many_people_as_are_said_before_have_sure_bounds_in_half_of_the_releases():
+    """Of 400 answers 200 are expected; fewer than 140 or more than 260 have one of 1e-9."""
+    price = offer("epsilon", Fraction(8, 9), Fraction(0), "auto")
+    ask = frame_of(np.ones(1)).mean("x", bounds=dp.Auto(), max_rows=1)
+    people = fewest_people(ask._question, price)
+    with pytest.raises(UnsupportedOperation, match=f"At this price {people} people"):
+        ask.accuracy(epsilon=8 / 9)
+    for times, least, most in ((1, 140, 260), (2, 380, 400)):
+        question = (
+            frame_of(np.full(times * people, 5.0)).mean("x", bounds=dp.Auto(), max_rows=1)._question
+        )
+        third, column = price.part(Fraction(3, 80)), question.table.columns["x"]
+        raw = engine.value_profile(question, column, [0.0, 10.0])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(engine, "value_profile", lambda *_, raw=raw: raw)
+            between = Bounds(0, 10)
+            sure = [
+                _most_inside(question, column, third, between, None, Seen()) for _ in range(400)
+            ]
+        assert least <= sum(sure) <= most
 
 
 @pytest.mark.parametrize(

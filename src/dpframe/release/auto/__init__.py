@@ -9,6 +9,7 @@ from dpframe.release.auto.choice import (
     restored,
     try_people,
 )
+from dpframe.release.auto.clipping_bounds import fewest_people
 from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.noisy_histograms import Seen, check_auto
 from dpframe.release.auto.posterior import draw_curves
@@ -23,6 +24,7 @@ __all__ = [
     "choose",
     "draw_curves",
     "expected_errors",
+    "fewest_people",
     "judged_by",
     "laplace_below",
     "read_people",

@@ -27,7 +27,7 @@ from dpframe.fields import FieldDict, Fields
 from dpframe.plan import Bounds, Limits, Question, limits_in_words, number, open_bounds_of
 from dpframe.plan.steps import MOST
 from dpframe.release.answer import RemainingRows
-from dpframe.release.auto.clipping_bounds import as_typed, choose_bounds
+from dpframe.release.auto.clipping_bounds import as_typed, choose_bounds, fewest_people
 from dpframe.release.auto.distinct_values import ValuesPosterior
 from dpframe.release.auto.error_model import Expected, Judged, under_chosen
 from dpframe.release.auto.model import MODEL
@@ -47,7 +47,9 @@ _CHOSEN = (
     "these bounds."
 )
 _TOO_FEW = (
-    "Give bounds that you know without the data, or a larger price or share: dp.Auto(share=0.4)."
+    "Give bounds that you know without the data, or a larger price or share: dp.Auto(share=0.4). "
+    "At this price {fewest:,} people have sure bounds in half of the releases, if all lie between "
+    "them."
 )
 _UNSEEN = (
     "Bounds of {!r}, for {}: none could be chosen. There are too few people for the noise: "
@@ -163,7 +165,8 @@ def choose(
         low, high = (number(x) for x in as_typed(bounds[column], question.table.columns[column]))
         words = _CHOSEN if clipping.seen else _UNSEEN if clipping.values is None else _DOUBTFUL
         paid = f"{price.terms.sign} = {cost:.4g}"
-        statement["reason"].append(words.format(column, paid, low, high, f"{clipping.hidden:,}"))
+        fewest, hidden = fewest_people(question, price), f"{clipping.hidden:,}"
+        statement["reason"].append(words.format(column, paid, low, high, hidden, fewest=fewest))
         if not clipping.seen:
             statement.setdefault("unseen", {})[column] = f"from {low} to {high}"
     if question.narrowing:

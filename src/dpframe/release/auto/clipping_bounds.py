@@ -125,6 +125,20 @@ def choose_bounds(question: Question, name: str, price: Price, rest: Price, told
     )
 
 
+def fewest_people(question: Question, price: Price) -> int:
+    """People of whom half of the releases are sure of bounds that hold all of them; fewer have a
+    guess more often. It follows from the price alone.
+
+    Bound:  see `_most_inside`: the number inside less that outside is then at its threshold
+    """
+    count = Fraction(MODEL.parts_of_bounds[2], sum(MODEL.parts_of_bounds))
+    scales = [
+        histogram_scale(price.part(auto.share * count), question.table.relation)
+        for auto in question.open_bounds.values()
+    ]
+    return math.ceil(-math.log(2 * MODEL.false_alarm) * max(scales) / ONE)
+
+
 def _most_inside(
     question: Question,
     column: Column,
