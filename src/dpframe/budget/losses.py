@@ -9,14 +9,14 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
 
 from dpframe.errors import InvalidPrice, kind_of
+from dpframe.fields import Word
 
 
-class Terms(StrEnum):
+class Terms(Word):
     """The unit in which a budget counts losses, besides δ: ε, or the
     ρ of zero-concentrated privacy.
 
@@ -31,9 +31,6 @@ class Terms(StrEnum):
     def sign(self) -> str:
         """The Greek letter, for messages and tables."""
         return "ρ" if self is Terms.RHO else "ε"
-
-    def __repr__(self) -> str:
-        return repr(self.value)
 
 
 # The smallest prices. In ledgers of format 1, charges were rounded up to whole multiples of these.

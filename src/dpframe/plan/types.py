@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Any
 
 import narwhals as nw
 from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, WrongType, kind_of, said
+from dpframe.fields import Word
 
 
-class Kind(StrEnum):
+class Kind(Word):
     """The kind of a column's type. It decides which operations the column has."""
 
     INTEGER = "integer"
@@ -25,9 +25,6 @@ class Kind(StrEnum):
     DATETIME = "datetime"
     DURATION = "duration"
     OTHER = "other"
-
-    def __repr__(self) -> str:
-        return repr(self.value)
 
     @property
     def real(self) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, UnknownAttribute, UnsupportedOperation
+from dpframe.fields import Word
 from dpframe.plan.columns import Auto, Bounds, Column, Limits
 from dpframe.plan.hints import AGGREGATE, NO_NUMBER
 from dpframe.plan.totals import Total, bounds_of, number_column
@@ -19,7 +19,7 @@ from dpframe.plan.unit_limits import UnitLimits
 from dpframe.usage import Hints, NoNumber
 
 
-class Formula(StrEnum):
+class Formula(Word):
     """A rule by which a released column follows from its totals.
     Each has an estimator in `release.estimators`.
     """
@@ -39,9 +39,6 @@ class Formula(StrEnum):
     QUANTILE = "quantile"
     MODE = "mode"
     CDF = "cdf"
-
-    def __repr__(self) -> str:
-        return repr(self.value)
 
 
 @dataclass(frozen=True)

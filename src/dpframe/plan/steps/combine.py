@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +16,7 @@ import narwhals as nw
 from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation, WrongType
-from dpframe.fields import Fields, Names
+from dpframe.fields import Fields, Names, Word
 from dpframe.plan import declared
 from dpframe.plan.columns import (
     Bounds,
@@ -34,14 +33,16 @@ from dpframe.plan.steps.rewrites import UnderPolicy
 from dpframe.plan.types import Kind, is_wide, kind, show
 
 
-class How(StrEnum):
+class How(Word):
     """Whether a join keeps rows without a match."""
 
     INNER = "inner"
     LEFT = "left"
 
-    def __repr__(self) -> str:
-        return repr(self.value)
+
+def _typed(whose: str, on: Sequence[str], how: How) -> str:
+    """A join as it is typed."""
+    return f"join({whose} table, on={(on[0] if len(on) == 1 else list(on))!r}, how={how!r})"
 
 
 def key_types(
@@ -206,8 +207,7 @@ class Join(Step):
 
     @property
     def typed(self) -> str:
-        on = repr(self.on[0]) if len(self.on) == 1 else repr(list(self.on))
-        return f"join(public table, on={on}, how={self.how!r})"
+        return _typed("public", self.on, self.how)
 
 
 # Several protected tables of the same units
@@ -396,8 +396,7 @@ class JoinProtected(Step):
 
     @property
     def typed(self) -> str:
-        on = repr(self.on[0]) if len(self.on) == 1 else repr(list(self.on))
-        return f"join(protected table, on={on}, how={self.how!r})"
+        return _typed("protected", self.on, self.how)
 
 
 @dataclass(frozen=True, eq=False)

@@ -112,14 +112,10 @@ def feature(name: str, aggregate: Aggregate, table: Table) -> Feature:
             return Feature(
                 "rows", None, None, None, ColumnDomain(nw.Int64(), False, possible=at_least(1))
             )
-        case Count(column=str(column)):
-            row_domain = _row_domain(column, table, call)
+        case Count(column=str(column)) | CountDistinct(column=column):
+            verb = "distinct" if isinstance(aggregate, CountDistinct) else "values"
             domain = ColumnDomain(nw.Int64(), False, possible=at_least(0))
-            return Feature("values", Name(column), row_domain, None, domain)
-        case CountDistinct(column=column):
-            row_domain = _row_domain(column, table, call)
-            domain = ColumnDomain(nw.Int64(), False, possible=at_least(0))
-            return Feature("distinct", Name(column), row_domain, None, domain)
+            return Feature(verb, Name(column), _row_domain(column, table, call), None, domain)
         case Sum(column=column, bounds=bounds, unit_bounds=unit_bounds):
             return _sum(column, bounds, unit_bounds, table, call)
         case Mean(column=column, bounds=bounds):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal
 
+from dpframe.fields import Word
 from dpframe.plan.columns import Bounds, Column, Limits
 from dpframe.plan.grid import Candidates, Product, UnitMoment, ValueGrid
 from dpframe.plan.scalars import Scalar
@@ -21,7 +21,7 @@ def is_whole(column: Column) -> bool:
     return column.kind in (Kind.INTEGER, Kind.BOOLEAN, *TIMES)
 
 
-class TotalKind(StrEnum):
+class TotalKind(Word):
     """The way in which a total is added up: see `Total`."""
 
     ROWS = "rows"
@@ -38,9 +38,6 @@ class TotalKind(StrEnum):
     TREE = "tree"
     INTERACTION = "interaction"
     MOMENT = "moment"
-
-    def __repr__(self) -> str:
-        return repr(self.value)
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,11 @@ Numbers = TypeVar("Numbers", Floats, Integers)
 _BITS = 20  # numbers that are not whole are multiples of 2^-20
 
 
+def summed(values: Numbers, part: Attributes, to: Attributes) -> Numbers:
+    """The table of the attributes `to`, added up from a table of more attributes."""
+    return np.asarray(values.sum(axis=tuple(axis for axis, i in enumerate(part) if i not in to)))
+
+
 @dataclass(frozen=True, eq=False)
 class JointTables:
     """Integers for each set of a family, in units of 2^-bits;
@@ -59,8 +64,7 @@ class JointTables:
             (one for one in self.tables if set(part) <= set(one)),
             key=lambda one: self.tables[one].size,
         )
-        axes = tuple(axis for axis, attribute in enumerate(above) if attribute not in part)
-        return np.asarray(self.tables[above].sum(axis=axes))
+        return summed(self.tables[above], above, part)
 
     def floats(self, part: Attributes) -> Floats:
         """These numbers as floats."""
@@ -161,8 +165,7 @@ def _fitted(
         return _in_slices(part, values, first, tables[first], positive=positive)
     both = [i for i in first if i in second]
     rows, columns = ([i for i in one if i not in both] for one in (first, second))
-    summed = values.sum(axis=tuple(axis for axis, i in enumerate(part) if i not in union))
-    grids, back = _in_blocks(summed, union, both, rows, columns)
+    grids, back = _in_blocks(summed(values, part, union), union, both, rows, columns)
     right, _ = _in_blocks(tables[first], first, both, rows)
     below, _ = _in_blocks(tables[second], second, both, columns)
     table = back(

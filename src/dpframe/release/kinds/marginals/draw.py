@@ -17,6 +17,7 @@ from dpframe import engine
 from dpframe.arrays import Integers
 from dpframe.noise import contrasts, rounded_contrasts
 from dpframe.plan import COUNT, Allotment, Marginals, Tables
+from dpframe.release.answer.joint_tables import summed
 from dpframe.release.pricing import Fitted, Gaussian, Noise, NoisePlan
 from dpframe.theory.formulas.error import Attributes, cell_variance, rounding_reach
 
@@ -96,10 +97,7 @@ def _summed(
     question: Marginals, tables: Sequence[Integers], number: int, part: Attributes
 ) -> Integers:
     """A raw marginal, summed from the table with this number."""
-    table = question.workload[number]
-    return np.asarray(
-        tables[number].sum(axis=tuple(axis for axis, i in enumerate(table) if i not in part))
-    )
+    return summed(tables[number], question.workload[number], part)
 
 
 def interaction_variances(tables: Tables, plan: NoisePlan) -> dict[Attributes, float]:

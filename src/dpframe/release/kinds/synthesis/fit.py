@@ -13,13 +13,13 @@ from itertools import combinations
 import numpy as np
 
 from dpframe.arrays import Floats
+from dpframe.release.answer.joint_tables import summed
 from dpframe.release.kinds.synthesis.model import (
     Beliefs,
     JunctionTree,
     cells_of,
     expanded,
     junction_tree,
-    summed,
 )
 from dpframe.theory.formulas.error import Attributes
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.arrays import Array, Floats, Integers, row_cells
+from dpframe.release.answer.joint_tables import summed
 from dpframe.theory.formulas.error import Attributes
 
 
@@ -122,14 +123,6 @@ def _eliminated(sets: Iterable[Attributes], sizes: Sequence[int]) -> list[int]:
             neighbours[i] = (neighbours[i] | clique) & ~(1 << gone)
             weights[i] = sum(logs[k] for k in _members(neighbours[i]))
     return cliques
-
-
-def summed(values: Floats, part: Attributes, to: Attributes) -> Floats:
-    """The table of the columns `to`, added up from the table of more columns.
-    Both are in growing order.
-    """
-    away = tuple(axis for axis, i in enumerate(part) if i not in to)
-    return np.asarray(values.sum(axis=away)) if away else values
 
 
 def expanded(values: Floats, part: Attributes, to: Attributes) -> Floats:

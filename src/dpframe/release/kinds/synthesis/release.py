@@ -26,9 +26,9 @@ from dpframe.fields import FieldDict, Fields
 from dpframe.noise import bits
 from dpframe.plan import COUNT, SYNTHETIC, Allotment, Synthesis, Tables, plain, render_html, titled
 from dpframe.release.answer import Numbers
+from dpframe.release.answer.joint_tables import summed
 from dpframe.release.kinds.answers import AnswerKind
 from dpframe.release.kinds.synthesis.fit import MeasuredTable, fitted, together
-from dpframe.release.kinds.synthesis.model import summed
 from dpframe.release.kinds.synthesis.rounds import (
     Exact,
     RoundSettings,

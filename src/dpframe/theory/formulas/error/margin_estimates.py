@@ -233,24 +233,17 @@ def fitted(
     """
     rows, columns = cells.shape
     v = noise_variances["cells"]
-    by_row, by_column, by_total = (
-        _precision(noise_variances, source) for source in ("rows", "columns", "total")
-    )
     down, across, total_of_cells = cells.sum(axis=1), cells.sum(axis=0), float(cells.sum())
     estimates = [(total_of_cells, 1 / (rows * columns * v))]
     table = cells - down[:, None] / columns - across / rows + total_of_cells / (rows * columns)
     down, across = down - total_of_cells / rows, across - total_of_cells / columns
-    if by_row:
-        noisy = margins["rows"]
-        down += (noisy - noisy.mean() - down) * (columns * v * by_row) / (1 + columns * v * by_row)
-        estimates.append((float(noisy.sum()), by_row / rows))
-    if by_column:
-        noisy = margins["columns"]
-        across += (
-            (noisy - noisy.mean() - across) * (rows * v * by_column) / (1 + rows * v * by_column)
-        )
-        estimates.append((float(noisy.sum()), by_column / columns))
-    if by_total:
+    lines: list[tuple[Source, Floats, int]] = [("rows", down, columns), ("columns", across, rows)]
+    for source, sums, size in lines:
+        if precision := _precision(noise_variances, source):
+            noisy, ratio = margins[source], size * v * precision
+            sums += (noisy - noisy.mean() - sums) * ratio / (1 + ratio)
+            estimates.append((float(noisy.sum()), precision / len(sums)))
+    if by_total := _precision(noise_variances, "total"):
         estimates.append((float(margins["total"][0]), by_total))
     total = sum(value * weight for value, weight in estimates) / sum(
         weight for _, weight in estimates

@@ -11,23 +11,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from enum import StrEnum
 from fractions import Fraction
 
 from dpframe.errors import InvalidArgument
+from dpframe.fields import Word
 from dpframe.noise import float_up, root_up
 
 
-class Relation(StrEnum):
+class Relation(Word):
     """The relation of two neighbouring tables: one unit joins or leaves, or its
     rows are exchanged for another's.
     """
 
     ADD_REMOVE = "add-remove"
     REPLACE = "replace"
-
-    def __repr__(self) -> str:
-        return repr(self.value)
 
 
 def _number(value: Fraction) -> int | float:
