@@ -12,7 +12,7 @@ import polars as pl
 from dpframe.api.arguments import public_schema, read_name
 from dpframe.api.statistics import choices, counts, moments, pairs
 from dpframe.errors import InvalidArgument, MissingBounds
-from dpframe.plan import Aggregate, Expr, PolarsAggregate, Schema
+from dpframe.plan import Aggregate, Aggregates, Expr, PolarsAggregate, Schema
 from dpframe.plan import read_aggregates as of_polars
 from dpframe.plan.expressions.polars_aggregates import BOUNDED
 from dpframe.plan.nodes import text
@@ -36,7 +36,7 @@ def read_aggregates(
     unnamed: Iterable[object],
     named: Mapping[str, object],
     by: Collection[str] = (),
-) -> tuple[Step, tuple[tuple[str, Aggregate], ...]]:
+) -> tuple[Step, Aggregates]:
     """The statistics of a call by name, and the step that writes the columns which Polars'
     aggregates compute first.
 

@@ -265,7 +265,7 @@ def _source(frame: Any, unit: Unit, neighbors: str | None, data: Any) -> Source:
         case Rows():
             whose: tuple[str, ...] | Rows = unit
         case _:
-            whose = read_names([unit], "unit=", [name for name, _ in held.schema])
+            whose = read_names([unit], "unit=", held.columns)
             if len(set(whose)) != len(whose):
                 raise InvalidArgument("unit=: a column is named twice.")
     source = Source(held, held.schema, whose, Relation(neighbors), origin)

@@ -30,7 +30,7 @@ from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation
 from dpframe.plan import (
     QUERY,
     TIMES,
-    Aggregate,
+    Aggregates,
     Bounds,
     Covers,
     Kind,
@@ -410,7 +410,7 @@ def _moments(
         terms,
         narrow=fitted.narrow,
     )
-    aggregates: tuple[tuple[str, Aggregate], ...] = (("rows", rows), *asked)
+    aggregates: Aggregates = (("rows", rows), *asked)
     return frame._query(aggregates, read_limits(max_rows), verb=verb)
 
 

@@ -160,7 +160,7 @@ def values_of(data: Data) -> dict[str, tuple[Bounds | None, tuple[Any, ...] | No
     keys, in the order of the table. Null, NaN, dates that Python does not have, and floats that no
     bound may have are neither. The rows are public, so nothing of them is private.
     """
-    table: pl.DataFrame = data.scan([name for name, _ in data.schema]).collect()
+    table: pl.DataFrame = data.scan(data.columns).collect()
     found: dict[str, tuple[Bounds | None, tuple[Any, ...] | None]] = {}
     for name, domain in data.schema:
         family, column = kind(domain.dtype), table[name].drop_nulls()
@@ -185,7 +185,5 @@ def content(data: Data) -> str:
     Two tables have one digest only if they hold the same rows in the same order.
     """
     buffer = io.BytesIO()
-    data.scan([name for name, _ in data.schema]).collect().write_ipc(
-        buffer, compat_level=pl.CompatLevel.oldest()
-    )
+    data.scan(data.columns).collect().write_ipc(buffer, compat_level=pl.CompatLevel.oldest())
     return hashlib.sha256(buffer.getvalue()).hexdigest()[:16]

@@ -184,6 +184,11 @@ class Data:
     watched: tuple[Path, ...] = field(default=(), repr=False)
     height: int | None = field(default=None, repr=False)
 
+    @property
+    def columns(self) -> list[str]:
+        """The names of all columns."""
+        return [name for name, _ in self.schema]
+
     def called(self, name: str) -> str:
         """The name under which a column is scanned."""
         return self.names.get(name, name)

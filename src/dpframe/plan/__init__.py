@@ -136,7 +136,7 @@ from dpframe.plan.scalars import (
     real,
     ticks,
 )
-from dpframe.plan.statistics import Aggregate, Formula, ReleasedColumn
+from dpframe.plan.statistics import Aggregate, Aggregates, Formula, ReleasedColumn
 from dpframe.plan.tables import (
     COUNT,
     Hierarchy,
@@ -192,6 +192,7 @@ __all__ = [
     "TIMES",
     "WORD",
     "Aggregate",
+    "Aggregates",
     "Allotment",
     "Auto",
     "Beyond",

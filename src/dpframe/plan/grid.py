@@ -14,6 +14,7 @@ import numpy as np
 
 from dpframe.arrays import Array, Integers
 from dpframe.plan.columns import Bounds
+from dpframe.theory.exact import ceil_log2
 
 FRACTION_BITS = 20  # bits below the grid step in every total whose rows have weights
 _VALUE_BITS = 24  # for floats: relative steps of 6e-8, far below any noise
@@ -92,23 +93,13 @@ def grid_for(bounds: Bounds, *, whole: bool, centred: bool, limit: int) -> Value
     space = room(limit)
     step = Fraction(1, 2) if whole and middle.denominator == 2 else Fraction(1)
     if not whole or reach > 2**_WHOLE_BITS or reach > step * 2**space:
-        power = min(max(min(_VALUE_BITS, space) - _ceil_log2(reach), -1000), 1000)
+        power = min(max(min(_VALUE_BITS, space) - ceil_log2(reach), -1000), 1000)
         step = Fraction(2) ** -power
     centre = math.floor(middle / step) * step
     lower, upper = math.ceil((low - centre) / step), math.floor((high - centre) / step)
     if lower > upper:  # no grid point is inside: take the one beside, on the side of the centre
         lower = upper = lower if lower <= 0 else upper
     return ValueGrid(step, centre, lower, upper)
-
-
-def _ceil_log2(value: Fraction) -> int:
-    """Smallest integer e with value <= 2^e; 0 for zero."""
-    if value == 0:
-        return 0
-    power = value.numerator.bit_length() - value.denominator.bit_length() - 1
-    while Fraction(2) ** power < value:
-        power += 1
-    return power
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,14 @@ from dpframe.plan.columns import Auto, Bounds, Column, Limits, Table, check_name
 from dpframe.plan.keys import Key, Keys, check_key
 from dpframe.plan.layout import Layout, measured_shape
 from dpframe.plan.moments import Covers, is_sampled, share_of, with_moments
-from dpframe.plan.statistics import Aggregate, Formula, Mode, ReleasedColumn, cut_at_points
+from dpframe.plan.statistics import (
+    Aggregate,
+    Aggregates,
+    Formula,
+    Mode,
+    ReleasedColumn,
+    cut_at_points,
+)
 from dpframe.plan.steps import Step
 from dpframe.plan.totals import Total, units_total, weights_total
 from dpframe.plan.types import Kind, show
@@ -49,7 +56,7 @@ class Question:
     by: tuple[str, ...]
     keys: Keys | None
     given: Limits
-    aggregates: tuple[tuple[str, Aggregate], ...]
+    aggregates: Aggregates
     layout: Layout = Layout()  # noqa: RUF009  (it is frozen)
     chosen: Limits | None = None  # the limits that dp.Auto chose inside the release
     verb: str = ""  # the call, with a place for limits: "group_by('city', {limit})"

@@ -20,7 +20,7 @@ import numpy as np
 
 from dpframe.arrays import Array, Integers
 from dpframe.errors import DomainMismatch, MetricMismatch
-from dpframe.theory.exact import exact
+from dpframe.theory.exact import ceil_log2, exact
 from dpframe.theory.formulas.sensitivity import Relation
 from dpframe.theory.spaces import (
     AtomDomain,
@@ -128,7 +128,7 @@ def sum_grid(atom: AtomDomain, size: int | None, top: Fraction | None = None) ->
     unsized = 28 if mantissa == 53 else 10
     bits = unsized if size is None else max(1, mantissa - 1 - (size - 1).bit_length())
     largest = max(abs(lower), abs(upper))
-    exponent = max(_LEAST, _ceil_log2(largest) - bits) if largest else 0
+    exponent = max(_LEAST, ceil_log2(largest) - bits) if largest else 0
     step = Fraction(2) ** exponent
     low, high = math.ceil(lower / step), math.floor(upper / step)
     # No grid point lies between the bounds: take the nearest one on the side of zero.
@@ -140,12 +140,6 @@ def sum_grid(atom: AtomDomain, size: int | None, top: Fraction | None = None) ->
         high,
         min(1 << mantissa, math.floor(exact(float(np.finfo(atom.dtype).max), "") / step)),
     )
-
-
-def _ceil_log2(x: Fraction) -> int:
-    """The smallest k with x <= 2^k, for x > 0."""
-    k = x.numerator.bit_length() - x.denominator.bit_length()
-    return k if x <= Fraction(2) ** k else k + 1
 
 
 def integer_total(values: Array) -> int:

@@ -117,6 +117,12 @@ def root_above(squared: Fraction) -> Fraction:
     return Fraction(math.isqrt((top << shift) // bottom) + 1, 1 << shift // 2)
 
 
+def ceil_log2(value: Fraction) -> int:
+    """The smallest integer k with value <= 2^k; 0 for zero."""
+    k = value.numerator.bit_length() - value.denominator.bit_length()
+    return k + (value > Fraction(2) ** k) if value else 0
+
+
 def upward(value: Length) -> float:
     """The smallest float whose decimal or binary value is at least the exact value.
 

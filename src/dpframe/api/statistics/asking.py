@@ -16,7 +16,7 @@ from dpframe.api.arguments import Columns, RowLimits, read_name, read_row_limits
 from dpframe.api.query import Query
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, UnknownColumn
-from dpframe.plan import Aggregate, Key, Keys, Layout, Limits, Question, Table, examples
+from dpframe.plan import Aggregate, Aggregates, Key, Keys, Layout, Limits, Question, Table, examples
 from dpframe.plan.declared import completed, limits_of, min_units_of
 from dpframe.plan.steps import Step
 from dpframe.release import Account
@@ -93,7 +93,7 @@ class AskedFrame(NoNumber, Hints, Generic[Table_co]):
 
     def _query(
         self,
-        aggregates: tuple[tuple[str, Aggregate], ...],
+        aggregates: Aggregates,
         limits: Limits,
         *,
         verb: str,
@@ -146,7 +146,7 @@ class AskedGroups(NoNumber, Hints, Generic[Table_co]):
         name = read_name(column, verb)
         return self._query(((name, statistic(name, *typed, **named)),))
 
-    def _query(self, aggregates: tuple[tuple[str, Aggregate], ...]) -> Query[Table_co]:
+    def _query(self, aggregates: Aggregates) -> Query[Table_co]:
         for _, aggregate in aggregates:
             name = getattr(aggregate, "column", None)
             if name in self._written:
@@ -164,7 +164,7 @@ def _each(
     names: Sequence[str],
     typed: Sequence[object],
     named: Mapping[str, object],
-) -> tuple[tuple[str, Aggregate], ...]:
+) -> Aggregates:
     """A statistic of each of several columns. An argument that is a dict has the columns' own."""
     for argument in (*typed, *named.values()):
         if isinstance(argument, Mapping) and (
@@ -190,9 +190,7 @@ def _each(
     )
 
 
-def _columns(
-    aggregates: Iterable[tuple[str, Aggregate]], table: Table
-) -> tuple[tuple[str, Aggregate], ...]:
+def _columns(aggregates: Iterable[tuple[str, Aggregate]], table: Table) -> Aggregates:
     """The released columns that statistics ask for, with what the table
     declares where nothing was typed.
     """

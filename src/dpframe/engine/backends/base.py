@@ -216,7 +216,7 @@ class Backend(ABC):
 
     def try_threads(self, data: Data) -> None:
         """A small computation in the threads of the engine, on a table without its rows."""
-        names = [name for name, _ in data.schema][:1]
+        names = data.columns[:1]
         self.planned([nw.from_native(data.scan(names, empty=True))])
 
     def work(self, frames: Sequence[Frame]) -> Work | None:

@@ -56,7 +56,7 @@ class _Dask(PolarsBackend):
         """The rows of a public table, by way of pandas."""
         data = arrow.from_pandas(table.compute())
         assert data is not None
-        return data.scan([name for name, _ in data.schema]).collect()
+        return data.scan(data.columns).collect()
 
 
 def _local_files(table: Any) -> tuple[Path, ...]:

@@ -200,7 +200,7 @@ class _Pickler(CloudPickler):
         number = next((i for i, table in enumerate(self.tables) if table is obj), None)
         if number is not None:
             return number, obj.kind, obj.schema
-        rows = obj.scan([name for name, _ in obj.schema]).collect()
+        rows = obj.scan(obj.columns).collect()
         return None, obj.kind, obj.schema, rows
 
 

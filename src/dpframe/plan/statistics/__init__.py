@@ -4,6 +4,7 @@ released column follows from them.
 
 from dpframe.plan.statistics.base import (
     Aggregate,
+    Aggregates,
     Formula,
     Named,
     Regressors,
@@ -23,6 +24,7 @@ from dpframe.plan.statistics.sums import (
 
 __all__ = [
     "Aggregate",
+    "Aggregates",
     "Cdf",
     "Count",
     "CountDistinct",

@@ -233,7 +233,7 @@ class Aggregate(NoNumber):
         """The released column, or a typed error when it cannot be private as asked."""
         raise NotImplementedError
 
-    def columns(self, name: str) -> tuple[tuple[str, Aggregate], ...]:
+    def columns(self, name: str) -> Aggregates:
         """The aggregates of the released columns that this one asks for, by name:
         itself, unless it is `Several`.
         """
@@ -247,6 +247,10 @@ class Aggregate(NoNumber):
         if self.share == 1:
             return f"dp.{self.limited}"
         return f"dp.{self.limited[:-1]}, share={float(self.share):g})".replace("(, ", "(")
+
+
+# statistics with the names of their released columns
+Aggregates = tuple[tuple[str, Aggregate], ...]
 
 
 @dataclass(frozen=True)
@@ -295,7 +299,7 @@ class Several(Aggregate):
     this one and a label: `wage_0.25`.
     """
 
-    parts: tuple[tuple[str, Aggregate], ...] = ()
+    parts: Aggregates = ()
 
     @property
     def typed(self) -> str:
@@ -309,7 +313,7 @@ class Several(Aggregate):
     def words(self) -> str:
         return ", ".join(part.words for _, part in self.parts)
 
-    def columns(self, name: str) -> tuple[tuple[str, Aggregate], ...]:
+    def columns(self, name: str) -> Aggregates:
         return tuple((f"{name}_{label}", part) for label, part in self.parts)
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:

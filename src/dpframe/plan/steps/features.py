@@ -18,6 +18,7 @@ from dpframe.plan.nodes import Call, Name, Node
 from dpframe.plan.operations import at_least, clip_domain
 from dpframe.plan.statistics import (
     Aggregate,
+    Aggregates,
     Count,
     CountDistinct,
     Mean,
@@ -222,7 +223,7 @@ class PerUnit(Step):
     effect = "per_unit"
 
     before: Step
-    features: tuple[tuple[str, Aggregate], ...]
+    features: Aggregates
 
     @cached_property
     def made(self) -> dict[str, Feature]:

@@ -23,6 +23,8 @@ from dpframe.release.pricing import Noise, NoisePlan, simulated
 
 # scales of the noise: P(|Laplace noise| > 4 scales) = e^-4 = 0.018, half of it on either side
 _HELD_BACK = 4.0
+# an entry of a matrix, and the entries of the first row from which it follows, with their weights
+Follows = tuple[int, int, tuple[tuple[int, float], ...]]
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Moments:
     scales: Floats
     starts: Floats
     noises: Mapping[tuple[int, int], Noise]
-    follows: tuple[tuple[int, int, tuple[tuple[int, float], ...]], ...]
+    follows: tuple[Follows, ...]
 
     @classmethod
     def read(
@@ -176,15 +178,13 @@ def _start(centre: float, middles: Floats, i: int, j: int) -> float:
     return centre - middles[j - 1] if i == 0 else centre
 
 
-def _follow(
-    places: Mapping[str, tuple[int, int]], same: Sequence[Names]
-) -> list[tuple[int, int, tuple[tuple[int, float], ...]]]:
+def _follow(places: Mapping[str, tuple[int, int]], same: Sequence[Names]) -> list[Follows]:
     """Entries of columns of true and false, measured from 1/2 in units of 1/2: squares are 1.
 
     Of two columns that are not true together, (2d - 1)(2e - 1) = 1 - 2d - 2e = -(2d - 1) - (2e - 1)
     - 1.
     """
-    entries: list[tuple[int, int, tuple[tuple[int, float], ...]]] = []
+    entries: list[Follows] = []
     for group in same:
         numbers = [places[name][1] for name in group]
         entries += [(i, i, ((0, 1.0),)) for i in numbers]
@@ -194,9 +194,7 @@ def _follow(
     return entries
 
 
-def _filled(
-    upper: Floats, follows: Sequence[tuple[int, int, tuple[tuple[int, float], ...]]]
-) -> Floats:
+def _filled(upper: Floats, follows: Sequence[Follows]) -> Floats:
     """Symmetric matrices from their upper halves, with the entries that follow from others."""
     for i, j, weights in follows:
         upper[..., i, j] = sum(weight * upper[..., 0, k] for k, weight in weights)

@@ -209,7 +209,7 @@ def _needs(
         (np.where(h, up, 0.0), np.where(h, down, 0.0))
         for h, (up, down) in zip(hidden, rooms, strict=True)
     ]
-    for level in range(len(tree.first) - 1, -1, -1):
+    for level in reversed(range(len(tree.first))):
         up, down = (
             np.minimum(a, tree.up(b, level))
             for a, b in zip(own[level], own[level + 1], strict=True)
@@ -256,7 +256,7 @@ def _hide_one_each(
     the root, one in every sum below.
     """
     changed = False
-    for level in range(len(tree.first) - 1, -1, -1):
+    for level in reversed(range(len(tree.first))):
         for cell in np.flatnonzero(needs[level].any(axis=0)).tolist():
             at, need = np.flatnonzero(needs[level][:, cell]), needs[level][:, cell]
             below = values[level + 1][:, cell], hidden[level + 1][:, cell]

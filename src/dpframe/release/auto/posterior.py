@@ -107,7 +107,7 @@ class _Chain:
         curves, later = np.zeros((number, len(self.forward)), np.int64), np.zeros(number, np.int64)
         ahead = np.ones((1, len(self.step)))  # how likely each state leads to a later one
         ahead[:, _YET] = 0.0
-        for node in range(len(self.forward) - 1, -1, -1):
+        for node in reversed(range(len(self.forward))):
             cumulative = np.cumsum(self.forward[node] * ahead, axis=1)
             at = draw.random(number) * cumulative[later, -1]
             states = np.minimum((cumulative[later] <= at[:, None]).sum(axis=1), len(places) - 1)

@@ -109,7 +109,7 @@ class Levels:
         """
         largest = max((int(np.abs(leaves).max(initial=0))), 1) if leaves.dtype != object else 2**63
         totals = [leaves if largest * self.leaves < 2**62 else leaves.astype(object)]
-        for level in range(len(self.first) - 1, -1, -1):
+        for level in reversed(range(len(self.first))):
             totals.append(self.up(totals[-1], level))
         return totals[::-1]
 
@@ -124,7 +124,7 @@ class Levels:
         weight that is returned.
         """
         own, under, weights = [np.zeros(self.leaves) + variances[-1]], [np.zeros(0)], [np.zeros(0)]
-        for level in range(len(self.first) - 1, -1, -1):
+        for level in reversed(range(len(self.first))):
             total, variance = (
                 self.up(own[-1], level),
                 np.zeros(self.sizes[level]) + variances[level],
@@ -168,7 +168,7 @@ class Levels:
         """
         own, under, _ = self._from_below(variances)
         slopes, residual = np.asarray(weights, np.float64), np.zeros_like(weights, np.float64)
-        for level in range(len(self.first) - 1, -1, -1):
+        for level in reversed(range(len(self.first))):
             shares = own[level + 1][:, None]
             mean = _part(self.up(slopes * shares, level), under[level][:, None])
             residual = self.up(residual + shares * (slopes - self.down(mean, level)) ** 2, level)
@@ -221,7 +221,7 @@ class Levels:
         """
         own, under, weights = self._from_below(variances)
         best, sums = [values[-1]], [np.zeros(0)]
-        for level in range(len(self.first) - 1, -1, -1):
+        for level in reversed(range(len(self.first))):
             total, weight = self.up(best[-1], level), weights[level][:, None]
             sums.append(total)
             best.append(total + weight * (np.where(weight, values[level], total) - total))

@@ -48,7 +48,7 @@ from dpframe.noise import (
     uniform_ball,
 )
 from dpframe.theory.datasets import Vector, as_array
-from dpframe.theory.exact import binary, exact
+from dpframe.theory.exact import binary, ceil_log2, exact
 from dpframe.theory.spaces import AtomDomain
 
 
@@ -163,7 +163,7 @@ class Additive:
         """The exponent of the grid's step, a power of two (unit of the
         values); releases lie on this grid.
         """
-        coarse = None if self.granularity is None else _exponent(self.granularity)
+        coarse = None if self.granularity is None else ceil_log2(self.granularity)
         if not self.atom.is_float:
             return coarse or 0
         fine = math.frexp(float_up(self.scale))[1] - 1 - _FINE
@@ -240,11 +240,6 @@ class Additive:
             return [max(int(low), min(int(high), int(v))) for v in values]
         kind = self.atom.dtype.type
         return [float(kind(float(max(Fraction(low), min(Fraction(high), v))))) for v in values]
-
-
-def _exponent(power: Fraction) -> int:
-    """The exponent k of a power of two 2^k."""
-    return power.numerator.bit_length() - power.denominator.bit_length()
 
 
 def _inverted(law: Law, scale: float, point: Fraction) -> int:
