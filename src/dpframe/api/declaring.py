@@ -112,8 +112,7 @@ def protect(
     policy: Policy | str | os.PathLike[str] | None = None,
     **declared: Unpack[Declarations],
 ) -> PrivateFrame[Any]:
-    """Protect a table: from here on it can only be asked questions whose
-    answers are differentially private.
+    """Protect a table: from here on every answer about it is differentially private.
 
     Input:  frame: pandas or Modin DataFrame, Polars DataFrame or LazyFrame, PyArrow Table, Dask
             DataFrame, DuckDB relation, Ibis table or Spark DataFrame. Rows of a database stay
@@ -122,59 +121,43 @@ def protect(
             column, or tuple of columns, that says whose row it is; or `dp.Rows(k)` if no column
             does and one person has at most k rows; budget: what releases are paid from; neighbors:
             "add-remove" (one unit joins or leaves; the default) or "replace" (one unit's rows are
-            exchanged for another's, "bounded DP"); data: a label of these rows, so that a release
-            with a name is not given again for other rows: a text or a date such as "2026-01", or a
-            `pathlib.Path` of the file they were read from. A lazy Polars table that scans files has
-            its files as label. policy: a `dp.Policy`, or the path of its file, which says the other
-            arguments; what is typed here and in questions may only be stricter. What every question
-            needs may be declared here once: max_rows, max_groups, max_rows_per_group, limits on one
-            unit (counts), as in `group_by`; bounds: a dict from columns to pairs (column unit), or
-            to dp.Auto(), which has each release choose them; keys: a dict from columns to lists,
-            chosen without looking at the data; min_units: of keys that are found in the data, the
-            fewest units of a group (a count). `unit="id", max_rows=1` is a table of people. people:
-            a name for the units, such as "patients", where several tables are about the same ones
-            under other names of the column; one budget then pays for all. It is a declaration: in
-            each table the unit must be one of these, a patient and not a visit
-    Output: PrivateFrame, which never changes; rows whose unit is null are not part of it. Type
-            checkers know the kind of table that its releases give: PrivateFrame[pd.DataFrame] for
-            pandas, PrivateFrame[pl.DataFrame] for Polars. They do not know `df.dp(...)`, which is
-            registered when dpframe is imported and does the same
-    Bound:  a question has each declared limit, bound and list of keys that it does not type, and
-            enforces it as if it were typed. So the rows need not keep what is declared: see
-            `dpframe.plan.declared`, and for a policy `dpframe.plan.steps.rewrites.UnderPolicy`. The
-            releases from one budget are about neighbouring collections of tables: one unit's rows
-            in all tables that name these people join, leave or are exchanged at once. Each release
-            reads rows of this unit alone, within its price, so the prices add up
+            exchanged for another's, "bounded DP"); data: a label of these rows, so that a name is
+            never answered for other rows: a text or a date such as "2026-01", or the `pathlib.Path`
+            of their file, which a lazy Polars table brings. policy: a `dp.Policy`, or the path of
+            its file, which says the other arguments; what is typed may only be stricter. Declared
+            once for every question: max_rows, max_groups, max_rows_per_group, limits on one unit
+            (counts), as in `group_by`; bounds: a dict from columns to pairs (column unit), or to
+            dp.Auto(), which has each release choose them; keys: a dict from columns to lists,
+            chosen without looking at the data; min_units: the fewest units of a group whose key is
+            found in the data; people: a name for the units, such as "patients", where several
+            tables have them under other names of the column; one budget then pays for all. In each
+            table the unit must be a patient, not a visit
+    Output: PrivateFrame, which never changes, without rows whose unit is null; as from `df.dp(...)`
+    Bound:  a question enforces each declared limit, bound and list of keys that it does not type,
+            so rows need not keep them: see `dpframe.plan.declared`, and for a policy
+            `dpframe.plan.steps.rewrites.UnderPolicy`. Releases from one budget are about
+            neighbouring collections of tables: one unit's rows in all tables that name these people
+            join, leave or are exchanged at once. Each reads rows of this unit, so prices add up
     Warns:  DpFrameWarning when another budget of the same ledger is about the same units
     Errors: BudgetMismatch for a budget about units of another name; InvalidArgument, UnknownColumn,
             WrongType, UnsupportedOperation, PolicyExceeded; nothing of the table is read
 
     >>> import polars as pl, dpframe as dp
     >>> visits = pl.DataFrame({"user": [1, 1, 2], "spend": [3.0, 4.0, 5.0]})
-    >>> frame = dp.protect(
-    ...     visits, unit="user", budget=dp.Budget(epsilon=1.0)
-    ... )  # or visits.dp(unit="user", ...)
+    >>> frame = dp.protect(visits, unit="user", budget=dp.Budget(epsilon=1.0))
     >>> frame.columns, frame.unit
     (['user', 'spend'], ('user',))
     >>> out = frame.sum("spend", bounds=(0, 10), max_rows=2).release(epsilon=0.5)
     >>> out.table.shape, frame.budget.remaining
     ((1, 1), Loss(epsilon=0.5, delta=0.0))
-    >>> frame = dp.protect(
-    ...     visits, unit="user", max_rows=2, bounds={"spend": (0, 10)}
-    ... )  # declared once
-    >>> (
-    ...     frame.sum("spend").sensitivity["spend"].l1,
-    ...     frame.sum("spend", bounds=(0, 50)).sensitivity["spend"].l1,
-    ... )
-    (20, 100)
+    >>> declared = dp.protect(visits, unit="user", max_rows=2, bounds={"spend": (0, 10)})
+    >>> declared.sum("spend").sensitivity["spend"].l1
+    20
     """
-    people, file = (
-        read_people(declared.pop("people", None)),
-        None if policy is None else Policy.read(policy),
-    )
-    unit, neighbors, people = (
-        (unit, neighbors, people) if file is None else file.whose(unit, neighbors, people)
-    )
+    people = read_people(declared.pop("people", None))
+    file = None if policy is None else Policy.read(policy)
+    if file is not None:
+        unit, neighbors, people = file.whose(unit, neighbors, people)
     source = replace(_source(frame, unit, neighbors, data), people=people)
     typed, account = _declared(source.table, **declared), check_budget(budget)
     step = replace(source, declared=typed) if file is None else _governed(source, file, typed)

@@ -191,64 +191,46 @@ class Query(NoNumber, Expects[Table_co]):
         supersedes: str | None = None,
         because: str | None = None,
     ) -> Release[Table_co]:
-        """Pay, read the rows, draw the noise, and give the table back:
-        the only thing that does any of these.
+        """Pay, read the rows, draw the noise, and give the table back: nothing else does.
 
         Input:  epsilon > 0 and delta >= 0, the price; or rho > 0 (and delta, for keys found in the
-                data) from a budget in ρ or with accountant="gdp"; or share: a part of the whole
-                budget, 0.02 for two per cent, in the terms in which it buys less noise; noise:
-                "laplace", "gaussian", or "auto" for the one with the smaller standard deviation.
-                For counts of listed groups, and sums with bounds of one sign, there is also noise
-                of which groups share a part, which "auto" may take: "k-norm" for ε alone,
-                "elliptic" with δ or in ρ. A sum over groups of such numbers has a larger error.
-                Quantiles and most frequent values have mechanisms of their own, with the δ unless
-                noise="laplace"; name: in its budget, so that a second call with this name gives the
-                stored table for free; refresh: pay again for a name, and draw again; on_pending:
-                "retry" pays again for a name whose charged release was killed; "wait" waits for the
-                answer if another process of this machine is at work on it, and pays again if that
-                was killed; data: which rows these are, see `dpframe.protect`: the name over others
-                is refused; ci: with 0.95 each number has the ends of its 95% interval beside it,
-                see `Release.with_ci`. Intervals are free, but for quantiles: half of a quantile's
-                price pays for its interval, which then holds whatever the values are; covers:
-                "noise" for intervals of the number without noise, or "population" for that of the
-                population from which these people are drawn at random, the default of rates of
-                people with one row in a group. Counts, sums, means, ratios, variances, covariances
-                and correlations have it. Where people may have several rows, or values other than 0
-                and 1, a part pays for how far they differ: a ninth to a fifth, and 1/13 for a
-                correlation; fill: with True, numbers that noise hides are not missing, see
-                `Release.fill`; spender, purpose: who pays, and what for; supersedes: a release that
-                this one corrects, which stays paid; because: the reason
+                data) from a budget in ρ or with accountant="gdp"; or share: a part of the budget,
+                such as 0.02, in the terms in which it buys less noise; noise: "laplace",
+                "gaussian", or "auto" for the smallest standard deviation. Then counts and sums of
+                listed groups may share a part of their noise ("k-norm" for ε alone, "elliptic" with
+                δ or in ρ), which makes sums over groups worse. Choices, such as quantiles, use the
+                δ unless noise="laplace"; name: in its budget, so that a second call gives the
+                stored table for free; refresh: pay and draw again; on_pending: "retry" pays again
+                for a name whose charged release was killed; "wait" first waits for a process of
+                this machine that is at work on it; data: which rows these are, see
+                `dpframe.protect`; ci: with 0.95 each number has the ends of its 95% interval beside
+                it, see `Release.with_ci`. Intervals are free, but a quantile pays half its price
+                for one; covers: "noise" for intervals of the number without noise, or "population"
+                for that of the population from which these people are drawn at random, the default
+                of rates of people with one row in a group. Else, for "population", 1/13 to 1/5 of
+                the price pays for how far people differ; fill: with True, numbers that noise hides
+                are not missing, see `Release.fill`; spender, purpose: who pays, and what for;
+                supersedes: a release that this one corrects; because: the reason
         Output: Release; its table is of the kind that was protected
-        Bound:  (epsilon, delta) differential privacy for the protected unit; if no mechanism uses
-                δ, it is not charged
+        Bound:  (epsilon, delta) differential privacy for the unit; unused δ is not charged
         Errors: InvalidPrice, DeltaRequired and each BudgetError, which spend nothing; EngineError
 
         >>> import polars as pl, dpframe as dp
-        >>> query = (
-        ...     pl.DataFrame({"user": [1, 1, 2]})
-        ...     .dp(unit="user", budget=dp.Budget(epsilon=1.0))
-        ...     .count_units()
-        ... )
+        >>> users = pl.DataFrame({"user": [1, 1, 2]})
+        >>> query = users.dp(unit="user", budget=dp.Budget(epsilon=1.0)).count_units()
         >>> out = query.release(epsilon=0.5, name="users")
         >>> out.table.shape, out.cost
         ((1, 1), Loss(epsilon=0.5, delta=0.0))
-        >>> query.release(epsilon=0.5, name="users").table.equals(
-        ...     out.table
-        ... )  # the stored table, for free
+        >>> query.release(epsilon=0.5, name="users").table.equals(out.table)  # stored, for free
         True
         """
-        budget, question = (
-            resolve_budget(self._budget, spender, purpose),
-            self._covering(ci, covers, data),
-        )
+        budget = resolve_budget(self._budget, spender, purpose)
+        question = self._covering(ci, covers, data)
         price = paid_price(budget, noise, name, share=share, epsilon=epsilon, delta=delta, rho=rho)
-        check_flags(
-            "fill= is True or False: whether numbers that noise hides altogether are shown.", fill
-        )
+        check_flags("fill= is True or False: whether numbers that noise hides are shown.", fill)
         naming: Naming = {"name": name, "refresh": refresh, **read_pending(on_pending)}
         corrects = read_correction(name, supersedes, because)
-        answer: Release[Table_co] = release(question, budget, price, corrects, **naming)
-        return _as_asked(answer, ci, covers, fill=fill)
+        return _as_asked(release(question, budget, price, corrects, **naming), ci, covers, fill)
 
     def tune(
         self,
@@ -322,7 +304,7 @@ class Query(NoNumber, Expects[Table_co]):
 
 
 def _as_asked(
-    answer: Release[Table_co], ci: float | None, covers: str | None, *, fill: bool
+    answer: Release[Table_co], ci: float | None, covers: str | None, fill: bool
 ) -> Release[Table_co]:
     """The answer with intervals and with numbers that noise hides, where these
     were asked; other kinds hide none.

@@ -23,6 +23,7 @@ from dpframe.api.hierarchy import HierarchyQuery, hierarchy_of, read_crossed, re
 from dpframe.api.marginals import MarginalsQuery, listed_levels, marginals_of, workload_of
 from dpframe.api.query import Query
 from dpframe.api.statistics import choices, counts, moments
+from dpframe.api.statistics.asking import Cells
 from dpframe.api.statistics.choices import FrameChoices
 from dpframe.api.statistics.counts import FrameCounts, count
 from dpframe.api.statistics.moments import FrameMoments
@@ -90,6 +91,11 @@ def _called(word: str, values: str | None, bounds: Pair | None, verb: str) -> Ag
     if values is None:
         raise InvalidArgument(f"{verb}: name the column to take the {word} of: values='spend'.")
     return _OF_VALUES[word](values, bounds)
+
+
+def _side(names: tuple[str, ...]) -> str:
+    """The columns down or across, as people type them."""
+    return repr(list(names) if len(names) > 1 else names[0])
 
 
 def check_cells(question: Question, *, margins: bool, parts: bool) -> None:
@@ -196,47 +202,40 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
                 repeat keys). In a column of times a date stands for its midnight. Without keys,
                 groups are found in the data, and a group is released if it has enough units (needs
                 δ). Null is a key where it is listed, as None; it is never found, and rows without a
-                key do not count, as `explain` and the report say. Columns of type Enum or Boolean,
-                and those made by `cut`, bring their keys: an Enum's categories are part of the
-                schema, which is public. A Categorical of pandas or Polars brings none: its
-                categories are made of the data as a rule (`astype("category")`), and its type does
-                not tell. max_groups, max_rows_per_group, max_rows: limits on one unit, counts.
-                other: the key, such as "(other)", of one more row, always the last. With listed
-                keys it is the group of all rows whose key is not listed, or missing, so that every
-                row counts. Else it has the counts, sums, means and variances of all suppressed
-                groups together; a unit counts once in each of its groups. A group that has this key
-                is part of that row too. For several columns, a tuple has a label for each; None
-                stands for null. min_units: where keys are found, a group in which fewer units count
-                is never released, and the threshold of all groups is higher by min_units - 1
+                key do not count. Columns of type Enum or Boolean, and those made by `cut`, bring
+                their keys, which are public like the schema. A Categorical brings none: its
+                categories may be made of the data. max_groups, max_rows_per_group, max_rows: limits
+                on one unit, counts. other: the key, such as "(other)", of one more row, always the
+                last. With listed keys it is the group of all rows whose key is not listed, or
+                missing. Else it has the counts, sums, means and variances of all suppressed groups
+                together; a unit counts once in each of its groups. A group that has this key is
+                part of that row too. For several columns, a tuple has a label for each; None stands
+                for null. min_units: where keys are found, a group in which fewer units count is
+                never released, and the threshold of all groups is higher by min_units - 1
         Bound:  rows in unlisted groups do not count. One unit counts in at most max_groups groups,
                 chosen at random. Its rows are weighted down to max_rows_per_group in each group and
-                max_rows in total. The row of suppressed groups is paid for with the others: see
-                `dpframe.theory.formulas.loss.key_selection.rest_scale`. min_units raises the
-                threshold of keys, and costs nothing: see
-                `dpframe.release.pricing.keys.least_number`
+                max_rows in total. The row of suppressed groups is paid for with the others (see
+                `rest_scale` of `dpframe.theory.formulas.loss.key_selection`). min_units costs
+                nothing (see `dpframe.release.pricing.keys.least_number`)
         Errors: InvalidArgument, UnknownColumn, WrongType, UnsupportedOperation
 
         >>> import polars as pl, dpframe as dp
         >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
         >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
-        >>> groups = frame.group_by(
-        ...     "city", keys=["Bonn", "Kiel", "Trier"], max_groups=2, max_rows_per_group=3
-        ... )
+        >>> groups = frame.group_by("city", keys=["Bonn", "Trier"], max_groups=2, max_rows=3)
         >>> groups.count().release(epsilon=0.5).table["city"].to_list()  # all that are listed
-        ['Bonn', 'Kiel', 'Trier']
+        ['Bonn', 'Trier']
         """
         step, names, written = read_by(self._step, by, named)
-        unit_limits = limits_of(
-            read_limits(max_rows, max_groups, max_rows_per_group, limits), step.table, groups=True
-        )
+        typed = read_limits(max_rows, max_groups, max_rows_per_group, limits)
+        unit_limits = limits_of(typed, step.table, groups=True)
         also = typed_too(keys=keys, other=other, min_units=min_units)
         verb = f"group_by({', '.join(map(repr, names))}, {also}{{limit}})"
         frame, groups, rest = self._then(step)._grouped(names, keys, other, "group_by")
         if frame._step is not step:
             step, written = frame._step, written | frozenset(names)
-        least = min_units_of(
-            read_min_units(min_units), step.table, found=groups is None, call="group_by"
-        )
+        least = read_min_units(min_units)
+        least = min_units_of(least, step.table, found=groups is None, call="group_by")
         question = Question(
             step, names, groups, unit_limits, (), verb=verb, other=rest, min_units=least
         )
@@ -327,22 +326,18 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
                 column, summed from the released cells (free). "measured" spends a part of the price
                 on rows, columns and total of a count or sum, and fits cells and margins to each
                 other, where no cell then has more than 1.05 times its error. With Gaussian noise
-                (prices in ρ, people in many cells, noise="gaussian") no margin has more than the
-                sum of its cells, and nearly every table gains. With Laplace noise tables from some
-                1,100 cells on buy their total, and rows and columns have up to 1.05 times their
-                error, too; `explain` states the parts. subtotals: with several columns down and
-                margins=True, one more row for each key of the first of them. normalize: "index",
-                "columns" or "all" gives each released cell as a part of its row, its column or the
-                total (free, post-processing; null if the divisor is not above 0); limits of one
-                unit, counts, where each cell is a group; other as in `group_by`: one more cell, in
-                a row and a column of its own. min_units as in `group_by`
+                (prices in ρ, people in many cells, noise="gaussian") nearly every table gains. With
+                Laplace noise tables from some 1,100 cells on gain, and rows and columns have up to
+                1.05 times their error, too; `explain` states the parts. subtotals: with several
+                columns down and margins=True, one more row for each key of the first of them.
+                normalize: "index", "columns" or "all" gives each released cell as a part of its
+                row, its column or the total (free; null if the divisor is not above 0); limits of
+                one unit, counts, where each cell is a group; other, min_units as in `group_by`
         Errors: UnsupportedOperation for margins of keys that are found in the data, of medians, and
                 of people who may be in several cells; for parts of means, and times in cells
 
         >>> import polars as pl, dpframe as dp
-        >>> people = pl.DataFrame(
-        ...     {"city": ["Bonn", "Kiel", "Bonn"], "smokes": [True, False, False]}
-        ... )
+        >>> people = pl.DataFrame({"city": ["Bonn", "Kiel"], "smokes": [True, False]})
         >>> frame = people.dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
         >>> query = frame.crosstab("city", "smokes", keys={"city": ["Bonn", "Kiel"]}, margins=True)
         >>> query.release(epsilon=0.5).table.columns
@@ -355,27 +350,15 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         check_margins(margins, subtotals, nested=len(down) > 1, parts=bool(parts))
         unit_limits = read_limits(**limits)
         also = typed_too(values=values, bounds=bounds, keys=keys, other=other, min_units=min_units)
-        sides = ", ".join(
-            repr(list(names) if len(names) > 1 else names[0]) for names in (down, across)
-        )
-        verb = f"crosstab({sides}, {also}{{limit}})"
+        verb = f"crosstab({_side(down)}, {_side(across)}, {also}{{limit}})"
         aggregate, by = cell_of(values, aggfunc, bounds), down + across
         layout = Layout(
             "crosstab", across, bool(margins), parts, margins == "measured", subtotals=subtotals
         )
         frame, groups, rest = self._grouped(by, keys, other, "crosstab")
         aggregates = ((getattr(aggregate, "column", None) or "count", aggregate),)
-        least = read_min_units(min_units)
-        query = frame._query(
-            aggregates,
-            unit_limits,
-            by=by,
-            keys=groups,
-            verb=verb,
-            layout=layout,
-            other=rest,
-            min_units=least,
-        )
+        cells: Cells = {"layout": layout, "other": rest, "min_units": read_min_units(min_units)}
+        query = frame._query(aggregates, unit_limits, by=by, keys=groups, verb=verb, **cells)
         check_cells(query._question, margins=bool(margins), parts=bool(parts))
         return query
 
@@ -462,9 +445,7 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
 
         >>> import polars as pl, dpframe as dp
         >>> people = pl.DataFrame({"region": ["n", "n", "s"], "town": ["Kiel", "Husum", "Ulm"]})
-        >>> towns = pl.DataFrame(
-        ...     {"region": ["n", "n", "s", "s"], "town": ["Kiel", "Husum", "Ulm", "Aalen"]}
-        ... )
+        >>> towns = pl.DataFrame({"region": ["n", "s", "s"], "town": ["Kiel", "Ulm", "Aalen"]})
         >>> query = people.dp(unit=dp.Rows(1)).hierarchy(["region", "town"], keys=towns)
         >>> query.accuracy(epsilon=1.0)["column"].to_list()
         ['total', 'region', 'town']
@@ -476,10 +457,20 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
                 "keys=towns)."
             )
         check_choice(aggfunc, ("count", "sum"), "hierarchy: aggfunc")
+        crossed = self._crossed(names, by)
+        leaves = None if keys is None else self._keys(names, keys, "hierarchy")
+        value = "count" if values is None else read_name(values, "hierarchy: values=")
+        aggregate = (value, _called(aggfunc, values, bounds, "hierarchy"))
+        limits = read_limits(max_rows, max_groups, max_rows_per_group)
+        tree = read_tree(names, leaves, crossed)
+        question = hierarchy_of(self._step, tree, aggregate, limits, shares)
+        return HierarchyQuery(question, self._budget)
+
+    def _crossed(self, names: tuple[str, ...], by: Any) -> dict[str, tuple[Any, ...]]:
+        """The keys of the columns that every level of a tree is crossed with."""
         others = read_crossed(by, list(self._step.table.columns))
         if repeated := {name for name in (*names, *others) if (*names, *others).count(name) > 1}:
             raise InvalidArgument(f"hierarchy: {min(repeated)!r} is named twice.")
-        leaves = None if keys is None else self._keys(names, keys, "hierarchy")
         crossed = {}
         for name, listed in others.items():
             own = self._keys((name,), listed, "hierarchy: by=")
@@ -488,13 +479,7 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
                     f"hierarchy: by= lists the keys of {name!r}: by={{{name!r}: [...]}}."
                 )
             crossed[name] = own.levels[0]
-        value = "count" if values is None else read_name(values, "hierarchy: values=")
-        aggregate = (value, _called(aggfunc, values, bounds, "hierarchy"))
-        limits = read_limits(max_rows, max_groups, max_rows_per_group)
-        question = hierarchy_of(
-            self._step, read_tree(names, leaves, crossed), aggregate, limits, shares
-        )
-        return HierarchyQuery(question, self._budget)
+        return crossed
 
     def _keys(self, by: tuple[str, ...], keys: Any, verb: str) -> Keys | None:
         domain = [self._step.table.column(name, verb).listed for name in by]

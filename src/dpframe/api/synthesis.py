@@ -136,25 +136,24 @@ class FrameSynthesis(AskedFrame[Table_co]):
         max_rows: int | None = None,
         per_unit: bool | Sequence[str] = False,
     ) -> SynthesisQuery[Table_co]:
-        """Synthetic rows with the columns and types of this table, from
-        noisy tables of few columns each.
+        """Synthetic rows with this table's columns and types, from noisy tables of few columns.
 
         Input:  columns: by default all but those of the unit. rows: how many synthetic rows, "auto"
                 for the noisy number of rows. workload: the tables for which the rows should be
                 right: "1-way", "2-way" or "3-way" for all tables of so many columns, or a list of
-                tuples of columns. Tables of a list are measured first, for half of what the tables
-                of single columns leave of the price. Each column needs one of: keys, the list of
-                its values; bins, the edges of its bins; bounds, a pair that is cut into 16 bins, or
-                into single values if it has at most 32 whole numbers. Boolean and Enum columns, and
-                those with declared keys or bounds or those of an earlier `clip`, need none. A row
-                with a value that keys= does not list does not count. A value outside of bins or
-                bounds counts in the nearest bin. nulls: the columns in which null is one more
-                value, beside those whose keys= list None. In any other column a row with null does
-                not count, and no synthetic row has null. for_model: a column that a model is to
-                predict; its tables get four times the weight. max_rows: how many rows of one unit
-                count, at most 100 with per_unit=. per_unit: True links rows: they get the column of
-                the unit, with made-up units. A noisy histogram says how many rows these have. A
-                list names the columns that are the same in all rows of a unit, such as ["sex"]
+                tuples of columns. Tables of a list are measured first, for half of what single
+                columns leave of the price. Each column needs one of: keys, the list of its values;
+                bins, the edges of its bins; bounds, a pair that is cut into 16 bins, or into single
+                values if it has at most 32 whole numbers. Boolean and Enum columns, and those with
+                declared keys or bounds or those of an earlier `clip`, need none. A row whose value
+                keys= does not list does not count; a value outside of bins or bounds counts in the
+                nearest bin. nulls: the columns in which null is one more value, beside those whose
+                keys= list None. In any other column a row with null does not count, and no
+                synthetic row has null. for_model: a column that a model is to predict; its tables
+                get four times the weight. max_rows: how many rows of one unit count, at most 100
+                with per_unit=. per_unit: True links rows: they get the column of the unit, with
+                made-up units. A noisy histogram says how many rows these have. A list names the
+                columns that are the same in all rows of a unit, such as ["sex"]
         Output: a query whose release has the rows, `out.table`, and the noisy tables,
                 `out.marginals`
         Bound:  tables are chosen in rounds by the exponential mechanism and measured with Gaussian
@@ -171,18 +170,16 @@ class FrameSynthesis(AskedFrame[Table_co]):
         ...     {"smokes": [True, False], "age": [31, 64], "city": ["Bonn", "Kiel"]}
         ... )
         >>> frame = people.dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0, delta=1e-6))
-        >>> query = frame.synthesize(
-        ...     keys={"city": ["Bonn", "Kiel"]}, bins={"age": [0, 18, 65, 120]}, rows=100
-        ... )
+        >>> keys, bins = {"city": ["Bonn", "Kiel"]}, {"age": [0, 18, 65, 120]}
+        >>> query = frame.synthesize(keys=keys, bins=bins, rows=100)
         >>> out = query.release(epsilon=1.0, delta=1e-9)
         >>> out.table.schema == people.schema, out.table.height
         (True, 100)
         """
         names = self._columns(columns)
         typed = _Typed.read(names, keys, bins, bounds, nulls).completed(self._step.table)
-        asked = _Asked(
-            typed, _same(per_unit, names), workload, _target(for_model, names), _read_rows(rows)
-        )
+        same, target = _same(per_unit, names), _target(for_model, names)
+        asked = _Asked(typed, same, workload, target, _read_rows(rows))
         question = _question(self._step, asked, limits_of(read_limits(max_rows), self._step.table))
         return SynthesisQuery(Query(question, self._budget))
 

@@ -128,23 +128,19 @@ class BudgetAccount(BudgetState):
         policies: Sequence[Fields] = (),
         normal: Normal | None = None,
     ) -> Receipt:
-        """Charge a release, or refuse it and change nothing.
-        A name that was released gets its stored answer for free.
+        """Charge a release, or refuse it and change nothing; the stored answer of a name is free.
 
         Input:  loss: the price of one release; subject: whose privacy it is (unit and neighbour
                 relation); query: the release in public words; name and plan: the release's name and
                 a description of it without data; refresh: whether to pay again for a name; retry:
-                whether to pay again for a name that is pending or failed; wait: whether to pay
-                again for a name whose process on this machine was killed, see `patient`; batch:
-                whether the loss is that of several queries which were all fixed beforehand; events:
-                the mechanisms, by their names in dp-accounting; part: the part of a partition that
-                the release is about; within: the earlier charge that paid for this release, if
-                there is one; policies: see `body_of`; normal: what is known of the release besides
-                its price
-        Errors: BudgetMismatch when the budget is bound to another subject; BudgetExceeded;
-                CapExceeded; ReleaseMismatch when the name was used for another plan;
-                ReleasePending; FailuresUnacknowledged; UnsupportedOperation for a single release
-                from a budget with accountant "pld"
+                for one that is pending or failed; wait: for one whose process on this machine was
+                killed, see `patient`; batch: whether it is the loss of several queries, all fixed
+                beforehand; events: the mechanisms, by their names in dp-accounting; part: the part
+                of a partition it is about; within: the earlier charge that paid for this release,
+                if there is one; policies: see `body_of`; normal: facts besides its price
+        Errors: BudgetMismatch for another subject; BudgetExceeded; CapExceeded; ReleaseMismatch for
+                another plan of the name; ReleasePending; FailuresUnacknowledged;
+                UnsupportedOperation for a single release with accountant "pld"
         """
         self._check_call(name, refresh, batch=batch)
         if self.terms is Terms.RHO and loss.exact_rho is None and within is None:
@@ -152,20 +148,14 @@ class BudgetAccount(BudgetState):
         body = body_of(loss, subject, query, name, plan, events, policies)
         with self._book.write() as page:
             at = now()
-            body |= self._payer.described(
-                page.role, None if within is None else within.opening.body
-            )
+            opening = None if within is None else within.opening.body
+            body |= self._payer.described(page.role, opening)
             self._check_subject(page.subject, subject)
             earlier = known(page, body)
             retry = retry or (wait and earlier is not None and was_killed(page, earlier))
-            if earlier is not None and not (
-                refresh or (retry and page.result(earlier.number) is None)
-            ):
-                answer = stored_answer(
-                    page, earlier, self._left(page.spent), within.again(loss) if within else loss
-                )
-                if answer is not None:
-                    return answer
+            answer = self._answered(page, earlier, loss, within, refresh=refresh, retry=retry)
+            if answer is not None:
+                return answer
             check_failures(page.failures)
             price, again = loss, earlier is not None
             if within is not None:
@@ -178,18 +168,25 @@ class BudgetAccount(BudgetState):
             previous, failures = page.head, page.failures
             entry = page.append("charge", body, at)
         standing = self._standing(total, loss, normal) if self.terms is Terms.EITHER else None
+        paid = entry.number, entry.when, loss, self._left(total), None
         chain = entry.hash, previous, entry.spender
-        return Receipt(
-            entry.number,
-            entry.when,
-            loss,
-            self._left(total),
-            None,
-            failures,
-            again,
-            standing,
-            *chain,
-        )
+        return Receipt(*paid, failures, again, standing, *chain)
+
+    def _answered(
+        self,
+        page: Page,
+        earlier: Entry | None,
+        loss: Loss,
+        within: Within | None,
+        *,
+        refresh: bool,
+        retry: bool,
+    ) -> Receipt | None:
+        """The stored answer of a name; None where it is paid, or paid again."""
+        if earlier is None or refresh or (retry and page.result(earlier.number) is None):
+            return None
+        price = within.again(loss) if within else loss
+        return stored_answer(page, earlier, self._left(page.spent), price)
 
     def _enter(
         self,

@@ -98,23 +98,20 @@ def compiled(
     Input:  salt: 64 bits, for the choice of groups; empty: whether the tables are taken without
             their rows; whole: whether the rows are those of all units, so that distinct values can
             be counted; in_play: the keys that units spread their weight over, as the engine holds
-            them, in a question that is answered in rounds; weights: of influences, see
-            `influence_weights`
+            them, in a question that is answered in rounds; weights: see `influence_weights`
     Bound:  a total is added up from the partials under its own limits, so one unit's part of it is
-            what it is in a question of this total alone with these limits. In groups that are found
-            in the data, the groups are those of the first frame, which holds the threshold's total
-            under the limits of the question. A group in which units are under the limits of another
-            column alone has no row there, and is not released: it would otherwise have a chance to
-            pass the threshold that δ does not pay for
+            what it is in a question of this total alone with these limits. Groups that are found in
+            the data are those of the first frame, which holds the threshold's total under the
+            limits of the question. A group in which units are under the limits of another column
+            alone has no row there, and is not released: it would otherwise have a chance to pass
+            the threshold that δ does not pay for
     """
     totals = {i: p.total for i, p in enumerate(question.read)}
     columns = {i: Partial(m, f"q{i}", f"m{i}") for i, m in totals.items() if m.additive}
     units, groups = unit_names(question.table), group_names(question)
-    read = [
-        *question.group_columns,
-        *(column for total in totals.values() for column in total.columns),
-    ]
-    rows = keyed(question, lower(question.step, {column.id for column in read}, empty=empty))
+    read = {column.id for total in totals.values() for column in total.columns}
+    read |= {column.id for column in question.group_columns}
+    rows = keyed(question, lower(question.step, read, empty=empty))
     every = question.keys is None or question.keys.rows is None
     additive = all(total.additive for total in totals.values())
     at_once = _kept_at_once(question, rows, columns, salt) if every and additive else None
@@ -132,10 +129,9 @@ def compiled(
         if question.in_rounds:
             ((limits, one),) = limited.items()
             assert one is not None
-            keys_in_all = question.unit_limits.groups
-            limited = {
-                limits: weighted_keys(one, units, groups, columns[0].units, keys_in_all, in_play)
-            }
+            keys_in_all, weights_of = question.unit_limits.groups, columns[0].units
+            kept = weighted_keys(one, units, groups, weights_of, keys_in_all, in_play)
+            limited = {limits: kept}
         frames = [frame for frame in limited.values() if frame is not None]
         mains = _mains(question, dict(zip(limited, frames, strict=True)), columns)
         parts, names = (frames or [rows])[0], {i: p.units for i, p in columns.items()}

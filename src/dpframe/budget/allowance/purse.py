@@ -456,11 +456,8 @@ def allocate(
         "limit": texts_of(limit),
         **place,
     }
-    length = (
-        "no nights"
-        if number == 1 and carries
-        else f"{number} {'periods' if pace.months else 'nights'}"
-    )
+    unit = "periods" if pace.months else "nights"
+    length = "no nights" if number == 1 and carries else f"{number} {unit}"
     words = f"allowance {name!r}: {length}"
     opening = budget.open(cost, None, words, name=f"allowance {name}", plan=plan, opens=settings)
     allowance = Allowance(budget, opening)

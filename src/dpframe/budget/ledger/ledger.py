@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpframe.budget import account
-from dpframe.budget.accountants import accountant_named, read_limit
+from dpframe.budget.accountants import Accountant, accountant_named, read_limit
 from dpframe.budget.budget import Budget
 from dpframe.budget.caps import begun, changed, read_caps, replaced
 from dpframe.budget.entries import (
@@ -127,8 +127,7 @@ class Ledger(Hints):
         purpose: str | None = None,
         create: bool = False,
     ) -> Budget:
-        """Make a budget of this name, or open it again.
-        To open it, the name is enough, and makes none.
+        """Make a budget of this name, or open it again; a name alone opens it, and makes none.
 
         Input:  name; epsilon and delta, or rho and delta, accountant, min_units and caps as in
                 `dp.Budget`; spender: who spends what is charged by this object, for a cap of each
@@ -136,8 +135,7 @@ class Ledger(Hints):
                 history; create: make a new budget, also when its name is nearly that of another one
         Output: Budget. When it is made, the logger `dpframe` says so as a warning, with the place
                 of the ledger
-        Warns:  DpFrameWarning when it is made with a limit that protects little; not when it is
-                opened again
+        Warns:  DpFrameWarning when it is made with a limit that protects little
         Errors: BudgetMismatch if it was made with another limit, accountant or caps, or if there is
                 none of this name and one of nearly this name; InvalidPrice, LedgerError
         """
@@ -166,22 +164,9 @@ class Ledger(Hints):
             state = self._state(name)
         assert state is not None
         kind, limit, caps_now = state
-        if (
-            typed is not None
-            and accountant is None
-            and rho is None
-            and accountant_named(kind).terms is not Terms.RHO
-        ):
-            # a budget keeps the account that it was made with
-            typed = accountant_named(kind), typed[1]
-        if typed is not None and (
-            typed[0].name != kind or typed[1] not in (limit, as_read_now(limit))
-        ):
-            raise BudgetMismatch(
-                f"Budget {name!r} was made with {limit} and accountant {kind!r}, and is opened "
-                f"with {typed[1]} and {typed[0].name!r}. A limit cannot be changed: type "
-                f"ledger.budget({name!r}), or choose another name."
-            )
+        if typed is not None:
+            named = accountant is not None or rho is not None
+            _check_limit(name, (kind, limit), typed, named=named)
         _check_caps(name, caps_now, read_caps(caps, accountant_named(kind).terms))
         again = (_reopened, (*self._opened, name))
         from dpframe.budget.ledger.book import LedgerBook
@@ -611,6 +596,24 @@ def _witness_of(witness: str | Path | None, where: str | Path, store: Store) -> 
     """The witness of a ledger, which knows it by its path, or by its URL without the password."""
     place = str(where) if isinstance(where, Path) else store.place
     return None if witness is None else Witness(_path_of(witness, "witness"), place, store.folder)
+
+
+def _check_limit(
+    name: str, kept: tuple[str, Loss], typed: tuple[Accountant, Loss], *, named: bool
+) -> None:
+    """Refuse to open a budget with another limit than its own. Errors: BudgetMismatch.
+
+    Unless the accountant was `named`, a budget keeps the one that it was made with.
+    """
+    kind, limit = kept
+    if not named and accountant_named(kind).terms is not Terms.RHO:
+        typed = accountant_named(kind), typed[1]
+    if typed[0].name != kind or typed[1] not in (limit, as_read_now(limit)):
+        raise BudgetMismatch(
+            f"Budget {name!r} was made with {limit} and accountant {kind!r}, and is opened with "
+            f"{typed[1]} and {typed[0].name!r}. A limit cannot be changed: type "
+            f"ledger.budget({name!r}), or choose another name."
+        )
 
 
 def _check_caps(name: str, now: Any, typed: FieldDict | None) -> None:

@@ -434,12 +434,8 @@ _PRODUCTS = {
 
 def _made_of(question: Question, total: Total) -> tuple[str, str]:
     if total.kind == TotalKind.INTERACTION:
-        return (
-            f"rows by {titled(total.among)}, without what its margins say"
-            if total.among
-            else "rows",
-            "",
-        )
+        by = f" by {titled(total.among)}, without what its margins say" if total.among else ""
+        return f"rows{by}", ""
     if total.kind == TotalKind.KEY_WEIGHTS:
         return f"weights of units, in each of {ROUNDS} rounds", ""
     if total.moment is not None:
