@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Unpack
 
 from dpframe import engine
-from dpframe.budget import Loss, Normal, Receipt, Terms, loss_json
+from dpframe.budget import Loss, Normal, Receipt, Stored, Terms, loss_json
 from dpframe.errors import BudgetMismatch, DpFrameError, UnsupportedOperation
 from dpframe.fields import FieldDict, Fields
 from dpframe.noise import bits
@@ -62,6 +62,7 @@ from dpframe.release.stored import Answer, packed, unpacked
 from dpframe.usage import warn
 
 PricedQuestion = tuple[Question, NoisePlan]
+_Answered = tuple[list[PricedQuestion], list[Answer], list[Derivation]]
 _SCALED = (
     "Multiplied by {}: {}. By these histograms, that is the ratio of all rows to the rows that "
     "count under these limits. It is one factor for all groups, so groups whose people have few "
@@ -148,56 +149,39 @@ def settled(
     Errors: BudgetMismatch for questions about different units; those of the account; EngineError
             after the charge
     """
-    subject = _validated([question for question, _ in questions], batch=batch)
-    words = "; ".join(asked(question) for question, _ in questions)
+    asked_for = [question for question, _ in questions]
+    subject = _validated(asked_for, batch=batch)
+    words = "; ".join(map(asked, asked_for))
     query = f"batch of {len(questions)}: {words}" if batch else words
     name = naming.get("name")
     plan = _description(questions, price) if name is not None else None
     plan = described_correction(plan, corrects, name, account)
-    events = [
-        event
-        for question, noisy in questions
-        for event in ([UNNAMED] if question.undecided else noisy.events)
-    ]
-    options: FieldDict = {**naming, "plan": plan, "batch": batch, "events": events}
-    options |= under_policy((question for question, _ in questions), account, cost)
+    options: FieldDict = {**naming, "plan": plan, "batch": batch, "events": _events(questions)}
+    options |= under_policy(asked_for, account, cost)
     options |= {"normal": _normal(questions)} if account.terms is Terms.EITHER else {}
     normal = options.get("normal")
-    certificate = (
-        None
-        if any(question.undecided for question, _ in questions)
-        else certified(questions, cost, normal)
-    )
+    undecided = any(question.undecided for question in asked_for)
+    certificate = None if undecided else certified(questions, cost, normal)
     receipt = charged(account, cost, subject, query, **options)
     if receipt.stored is None:
-        asked_for = [question for question, _ in questions]
         read = partial(_answer_all, questions, account, receipt, price, name, corrects)
 
-        def stated() -> tuple[
-            tuple[list[PricedQuestion], list[Answer], list[Derivation]], bytes, FieldDict
-        ]:
+        def stated() -> tuple[_Answered, bytes, FieldDict]:
             pairs, answers, reasons, statements, seen = read()
             data = packed(answers)
             entry = charged_facts(receipt, account.accountant, name, data)
             claimed = certificate or certified(pairs, cost, normal, seen.reads)
-            facts = {
-                "releases": statements,
-                "certificate": {**claimed, **entry},
-                "run": ran_by(asked_for),
-            }
+            facts = {"releases": statements, "certificate": {**claimed, **entry}}
+            facts["run"] = ran_by(asked_for)
             if name is not None:
                 made = zip(pairs, reasons, answers, statements, strict=True)
-                facts["shown"] = [
-                    shown_of(_release(*one[:3], receipt, one[3], Filed())) for one in made
-                ]
+                facts["shown"] = [_shown(*one, receipt) for one in made]
             return (pairs, answers, reasons), data, facts
 
         (questions, answers, reasons), record = recorded(account, receipt, name, asked_for, stated)
     else:
         record = receipt.stored
-        answers = unpacked(record.data)
-        questions = _as_chosen(questions, record.statement, price)
-        reasons = [derivation(question) for question, _ in questions]
+        questions, answers, reasons = _answered_before(questions, record, price)
     again = told(account, receipt, name, [question for question, _ in questions])
     whole = len(questions) == 1 and "chosen" not in record.statement["releases"][0]
     for (question, noisy), answer in zip(questions, answers, strict=True):
@@ -209,15 +193,29 @@ def settled(
     ]
 
 
-def _as_chosen(
-    questions: Sequence[PricedQuestion], stored: Fields, price: Price
-) -> list[PricedQuestion]:
-    """The questions with the limits and bounds that `dp.Auto` chose for a stored answer."""
-    choices = [entry.get("chosen") for entry in stored["releases"]]
-    return [
+def _events(questions: Sequence[PricedQuestion]) -> list[Fields]:
+    """The mechanisms of all questions; those of `dp.Auto` have no name yet."""
+    named = [[UNNAMED] if question.undecided else noisy.events for question, noisy in questions]
+    return [event for events in named for event in events]
+
+
+def _shown(
+    pair: PricedQuestion, why: Derivation, answer: Answer, entry: Fields, receipt: Receipt
+) -> Fields:
+    """What is kept of a release, so that it can be shown without its table."""
+    return shown_of(_release(pair, why, answer, receipt, entry, Filed()))
+
+
+def _answered_before(
+    questions: Sequence[PricedQuestion], stored: Stored, price: Price
+) -> _Answered:
+    """A stored answer, and its questions with the limits and bounds that `dp.Auto` chose."""
+    choices = [entry.get("chosen") for entry in stored.statement["releases"]]
+    chosen = [
         pair if choice is None else restored(pair[0], choice, price)
         for pair, choice in zip(questions, choices, strict=True)
     ]
+    return chosen, unpacked(stored.data), [derivation(question) for question, _ in chosen]
 
 
 def _filed(stored: Fields, number: int) -> Filed:

@@ -119,8 +119,7 @@ def choose(
 ) -> tuple[Question, NoisePlan, FieldDict, RemainingRows | None]:
     """Choose limits and bounds, each for its share of the price, and the noise that the rest buys.
 
-    Input:  a question with `dp.Auto`; the whole price; seen: takes the noisy histograms that were
-            read
+    Input:  a question with `dp.Auto`; the whole price; seen: takes the noisy histograms
     Output: the question with limits and bounds; its noise; the choice, its cost and its reason, as
             JSON; the estimated rows with and without limits, if the answer is corrected for removed
             rows. It never fails on data

@@ -18,6 +18,7 @@ from dpframe.release.accuracy import (
 )
 from dpframe.release.answer import (
     Numbers,
+    Suppression,
     check_limit_of_numbers,
     compared_groups,
     has_noisy_differences,
@@ -94,26 +95,8 @@ class Changes(Released[Table_co]):
         ['shop', 'price']
         """
         numbers: Numbers = self._numbers
-        if numbers.covers is Covers.POPULATION:
-            raise UnsupportedOperation(
-                "shrink(): its intervals are about the noise alone, and those of this release are "
-                "about the population. Release with covers='noise' to shrink."
-            )
-        if numbers.hidden.any():
-            raise UnsupportedOperation(
-                "shrink(): the common value is that of hidden groups too, and readers could learn "
-                "these from it. Type shrink() before suppress()."
-            )
-        check_column(column, [output.name for output in numbers.outputs], "shrink")
-        meant = [o for o in numbers.outputs if column in (None, o.name) and estimator_of(o).shrinks]
-        if not meant or not numbers.by:
-            raise UnsupportedOperation(
-                "shrink(): this release has no groups."
-                if meant
-                else "shrink(): moves means, variances, standard deviations and geometric means of "
-                "groups, and there is none here. Counts and sums stay as they are."
-            )
-        compared = {output.name: compared_groups(numbers, output) for output in meant}
+        shrinkable = _shrinkable(numbers, column)
+        compared = {output.name: compared_groups(numbers, output) for output in shrinkable}
         moved = {name: groups for name, groups in compared.items() if groups is not None}
         still = [name for name in compared if name not in moved and name not in numbers.shrunk]
         words = (
@@ -256,12 +239,16 @@ class Changes(Released[Table_co]):
         <BLANKLINE>
         """
         layout = self._numbers.layout
-        step = read_suppression(
-            below,
-            marker,
-            secondary,
-            sums=self._set == 1 and bool(layout.margins or layout.normalize),
-        )
+        sums = self._set == 1 and bool(layout.margins or layout.normalize)
+        step = read_suppression(below, marker, secondary, sums=sums)
+        self._check_hiding(step)
+        numbers = self._numbers.suppress(step)
+        return replace(self, _numbers=numbers, _steps=(*self._steps, step.sentence))
+
+    def _check_hiding(self, step: Suppression) -> None:
+        """Refuse to hide where there are no numbers, or where other tables tell what is hidden.
+        Errors: UnsupportedOperation; InvalidArgument if the limit is not above the rounding's base.
+        """
         check_limit_of_numbers(step.below, self._numbers.base, secondary=step.secondary)
         # or there is none at all
         if all(not estimator_of(output).is_number for output in self._numbers.outputs):
@@ -278,9 +265,6 @@ class Changes(Released[Table_co]):
                 "one. Hide numbers of all levels together: out.suppress(below=..., "
                 "secondary=True)."
             )
-        return replace(
-            self, _numbers=self._numbers.suppress(step), _steps=(*self._steps, step.sentence)
-        )
 
     def _adjusted(
         self,
@@ -307,3 +291,27 @@ class Changes(Released[Table_co]):
             )
             sentences.append(APART)
         return replace(self, _numbers=change(self._numbers), _steps=(*self._steps, *sentences))
+
+
+def _shrinkable(numbers: Numbers, column: str | None) -> list[ReleasedColumn]:
+    """The columns that `shrink` moves. Errors: as there."""
+    if numbers.covers is Covers.POPULATION:
+        raise UnsupportedOperation(
+            "shrink(): its intervals are about the noise alone, and those of this release are "
+            "about the population. Release with covers='noise' to shrink."
+        )
+    if numbers.hidden.any():
+        raise UnsupportedOperation(
+            "shrink(): the common value is that of hidden groups too, and readers could learn "
+            "these from it. Type shrink() before suppress()."
+        )
+    check_column(column, [output.name for output in numbers.outputs], "shrink")
+    meant = [o for o in numbers.outputs if column in (None, o.name) and estimator_of(o).shrinks]
+    if not meant or not numbers.by:
+        raise UnsupportedOperation(
+            "shrink(): this release has no groups."
+            if meant
+            else "shrink(): moves means, variances, standard deviations and geometric means of "
+            "groups, and there is none here. Counts and sums stay as they are."
+        )
+    return meant

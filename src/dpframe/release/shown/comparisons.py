@@ -146,30 +146,7 @@ class Compares(Released[Table_co]):
         True
         """
         numbers = self._numbers
-        if not numbers.layout.is_crosstab or numbers.outputs[0].formula is not Formula.COUNT:
-            raise UnsupportedOperation(
-                "independence(): this is no crosstab of counts: frame.crosstab('a', 'b')."
-            )
-        if numbers.hidden.any():
-            raise UnsupportedOperation(
-                "independence(): the test reads hidden numbers too, and readers could learn these "
-                "from it. Test before suppress()."
-            )
-        if numbers.noise.reconciled or numbers.factor != 1:
-            raise UnsupportedOperation(
-                "independence(): cells that were fitted to margins or scaled up have another "
-                "noise. Ask for the crosstab with margins=True or False, and with typed limits."
-            )
-        limits = numbers.unit_limits
-        if not numbers.apart(numbers.outputs[0]) or 1 not in (
-            limits.max_rows_per_group,
-            limits.max_rows,
-        ):
-            raise UnsupportedOperation(
-                "independence(): one person may be in several cells, which then depend on each "
-                "other. Count each person in one cell: crosstab(..., max_groups=1, "
-                "max_rows_per_group=1)."
-            )
+        _check_cells(numbers)
         ((name, total),) = numbers.outputs[0].totals
         down = [key for key in numbers.by if key not in numbers.layout.across]
         counts = floats_of(numbers.drawn, name)
@@ -288,4 +265,28 @@ class Compares(Released[Table_co]):
         return pl.DataFrame({**columns, "covers": [label] * len(low)})
 
 
-# Shrinking
+def _check_cells(numbers: Numbers) -> None:
+    """Refuse a test of independence without one cell for each person, and noise that is its own.
+    Errors: UnsupportedOperation.
+    """
+    if not numbers.layout.is_crosstab or numbers.outputs[0].formula is not Formula.COUNT:
+        raise UnsupportedOperation(
+            "independence(): this is no crosstab of counts: frame.crosstab('a', 'b')."
+        )
+    if numbers.hidden.any():
+        raise UnsupportedOperation(
+            "independence(): the test reads hidden numbers too, and readers could learn these "
+            "from it. Test before suppress()."
+        )
+    if numbers.noise.reconciled or numbers.factor != 1:
+        raise UnsupportedOperation(
+            "independence(): cells that were fitted to margins or scaled up have another noise. "
+            "Ask for the crosstab with margins=True or False, and with typed limits."
+        )
+    limits = numbers.unit_limits
+    once = 1 in (limits.max_rows_per_group, limits.max_rows)
+    if not once or not numbers.apart(numbers.outputs[0]):
+        raise UnsupportedOperation(
+            "independence(): one person may be in several cells, which then depend on each other. "
+            "Count each person in one cell: crosstab(..., max_groups=1, max_rows_per_group=1)."
+        )

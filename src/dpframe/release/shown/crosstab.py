@@ -165,11 +165,8 @@ def grid_of(
     margins = bool(layout.margins or layout.normalize)
     parts = subtotals(rows) if layout.subtotals else {}
     shape = height + len(parts) + margins, width + margins
-    values, lower, upper = (
-        np.full(shape, None, np.object_),
-        np.full(shape, np.nan),
-        np.full(shape, np.nan),
-    )
+    values = np.full(shape, None, np.object_)
+    lower, upper = np.full(shape, np.nan), np.full(shape, np.nan)
     values[*at], lower[*at], upper[*at] = cells
     if not margins:
         return Crosstab(down, across, rows, columns, values, lower, upper, sizes, whole)

@@ -149,17 +149,8 @@ class Derives(Compares[Table_co]):
         ['city', 'share', 'share_low', 'share_high']
         """
         found, output = self._combined("share", column, alpha)
-        names = (within,) if isinstance(within, str) else within
-        by = self._numbers.by
-        if (
-            not isinstance(names, (list, tuple))
-            or not all(isinstance(n, str) and n in by for n in names)
-            or (set(names) == set(by))
-        ):
-            raise InvalidArgument(
-                f"share: within= names some of the keys {', '.join(self._numbers.by)}, not all."
-            )
         numbers = self._numbers
+        names = _some_of(within, numbers.by)
         if not adds_up(output) or numbers.noise.decided_by is not None:
             raise UnsupportedOperation(
                 "share(): shares are of counts and sums of listed groups: keys=[...]."
@@ -432,3 +423,15 @@ def _is_key(key: Any, typed: object) -> bool:
 
 def _periods(periods: object, verb: str) -> int:
     return read_whole(periods, 1, _LONGEST, f"{verb}: periods= is a whole number from 1 on.")
+
+
+def _some_of(within: str | Sequence[str], by: Sequence[str]) -> Sequence[str]:
+    """The keys inside whose groups shares add up to 1. Errors: InvalidArgument."""
+    names = (within,) if isinstance(within, str) else within
+    if (
+        not isinstance(names, (list, tuple))
+        or not all(isinstance(name, str) and name in by for name in names)
+        or set(names) == set(by)
+    ):
+        raise InvalidArgument(f"share: within= names some of the keys {', '.join(by)}, not all.")
+    return names

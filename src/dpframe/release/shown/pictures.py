@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -53,8 +54,7 @@ class Draws(Released[Table_co]):
         label: str | None = None,
         kind: str | None = None,
     ) -> Any:
-        """A chart of the released numbers with their 95% margins of error
-        (Altair); no row is read for it.
+        """A chart of the released numbers with their 95% margins of error (Altair); no row is read.
 
         Groups are bars with whiskers: horizontal bars for names, vertical bars for bins and
         numbers. Dates and bins of dates are lines in a band; a crosstab has shaded cells. With two
@@ -68,61 +68,41 @@ class Draws(Released[Table_co]):
         Input:  column: which released column, by default the first; label: the numbers in your
                 words, such as "people per day", for the title and the axis; kind: "heatmap" for a
                 row of shaded cells for each group with all released columns, as of a cohort table;
-                title: replaces the title from the question, "" for none; width, height: size of the
+                title: in place of that from the question, "" for none; width, height: size of the
                 picture (pixels; for a crosstab the largest size); sort: "keys" for the order of the
-                table, "descending" or "ascending" for the order of the numbers
-        Output: an Altair chart, which a notebook shows and `.save("chart.png")` writes; it has no
-                background, and its texts are readable on light and dark pages
+                table, or "descending", "ascending"
+        Output: an Altair chart for light and dark pages, which a notebook shows and
+                `.save("chart.png")` writes
         Errors: UnsupportedOperation without the extra `charts`, for a single number, and if no
-                group was released; InvalidArgument for a column that was not released, and for
-                other values of the arguments
+                group was released; InvalidArgument for other columns and arguments
         """
         numbers, look = self._usual, read_look(title, width, height, sort, label)
         names = self._drawable(column)
         if kind is not None:
             return self._heatmap(kind, look, label)
-        (output_shown,) = [
-            output for output in numbers.outputs if output.name == (column or names[0])
-        ]
-        if not estimator_of(output_shown).is_number:
-            raise UnsupportedOperation(
-                f"plot(): {output_shown.name!r} holds selected values, not numbers to draw."
-            )
+        output_shown = _of_numbers(numbers, column or names[0])
+        covers = numbers.covers_of(output_shown)
         words = label or in_words(self.derivation, output_shown.name)
         question_title = title_of(self.derivation, words, numbers.by, numbers.layout.normalize)
-        lines = self._said(column=output_shown.name)
-        heading = self._heading(question_title, [*lines, *self._unseen])
+        lines = [*self._said(column=output_shown.name), *self._unseen]
+        heading = self._heading(question_title, lines)
         grid = crosstab(numbers, 0.05)
         if grid is not None:
             signed, parts = not known_nonnegative(output_shown), bool(numbers.layout.normalize)
             grid = grid.in_percent() if parts else grid
-            return heatmap(
-                grid, words, heading, look, signed=signed, covers=numbers.covers_of(output_shown)
-            )
+            return heatmap(grid, words, heading, look, signed=signed, covers=covers)
         errors, by = error_table(numbers, 0.05), numbers.by
         ranks = self._quantiles(output_shown) if column is None else {}
         if ranks:
-            words, name = (
-                label or f"Quantiles of {output_shown.name.rpartition('_')[0]}",
-                unlike("quantile", set(by)),
-            )
-            errors = errors.filter(pl.col("column").is_in(list(ranks)))
-            errors.insert_column(
-                len(by), errors["column"].replace_strict(ranks, return_dtype=pl.String).alias(name)
-            )
-            heading, by = (
-                self._heading(title_of(self.derivation, words, by), [*lines, *self._unseen]),
-                (*by, name),
-            )
+            words = label or f"Quantiles of {output_shown.name.rpartition('_')[0]}"
+            heading = self._heading(title_of(self.derivation, words, by), lines)
+            errors, by = _by_rank(errors, by, ranks)
         else:
             errors = errors.filter(pl.col("column") == output_shown.name)
         collected, sure = numbers.noise.collected is not None, output_shown.name not in self._likely
-        dtype, covers = numbers.shown.schema[output_shown.name], numbers.covers_of(output_shown)
-        return grouped_chart(
-            Grouped(by, errors, dtype, words, rest=collected, sure=sure, covers=covers),
-            heading,
-            look,
-        )
+        dtype = numbers.shown.schema[output_shown.name]
+        grouped = Grouped(by, errors, dtype, words, rest=collected, sure=sure, covers=covers)
+        return grouped_chart(grouped, heading, look)
 
     @property
     def _usual(self) -> Numbers:
@@ -227,6 +207,24 @@ class Draws(Released[Table_co]):
         heading = self._heading(title_of(self.derivation, named, numbers.by), self._said())
         signed = not all(_never_negative(output) for output in outputs)
         return heatmap(grid, words, heading, look, signed=signed, covers=kinds.pop())
+
+
+def _of_numbers(numbers: Numbers, name: str) -> ReleasedColumn:
+    """The released column of this name. Errors: UnsupportedOperation if its values are selected."""
+    (output,) = [output for output in numbers.outputs if output.name == name]
+    if not estimator_of(output).is_number:
+        raise UnsupportedOperation(f"plot(): {name!r} holds selected values, not numbers to draw.")
+    return output
+
+
+def _by_rank(
+    errors: pl.DataFrame, by: tuple[str, ...], ranks: Mapping[str, str]
+) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """The errors of some quantiles, with their rank as one more key; and all keys."""
+    name = unlike("quantile", set(by))
+    errors = errors.filter(pl.col("column").is_in(list(ranks)))
+    rank = errors["column"].replace_strict(ranks, return_dtype=pl.String).alias(name)
+    return errors.insert_column(len(by), rank), (*by, name)
 
 
 def _never_negative(output: ReleasedColumn) -> bool:

@@ -137,12 +137,8 @@ class PeriodQuery(Hints):
         plain = all(one.effect in _OF_ONE_ROW and not one.others for one in lineage(step))
         if not plain or column is None or column.id != of.id or column.is_unit:
             return None
-        step, name = (
-            exchanged(
-                step, lambda s: Filter(s, _within(s, self.on or "", calendar, _spans(periods)))
-            ),
-            self.on,
-        )
+        name, spans = self.on, _spans(periods)
+        step = exchanged(step, lambda s: Filter(s, _within(s, self.on or "", calendar, spans)))
         labels: list[Any] = [calendar.label(period) for period in periods]
         if isinstance(of.domain.dtype, nw.Enum) and not set(labels) <= set(
             of.domain.dtype.categories
@@ -151,11 +147,8 @@ class PeriodQuery(Hints):
         if of.domain.kind is Kind.DATE and calendar.is_daily:
             labels = [calendar.moment(period).date() for period in periods]
         elif of.domain.kind is not Kind.STRING:
-            while name in {
-                *table.columns,
-                *question.by,
-                *(name for name, _ in question.aggregates),
-            }:
+            taken = {*table.columns, *question.by, *(output for output, _ in question.aggregates)}
+            while name in taken:
                 name += "_"
             starts = sorted({*periods, *(period + 1 for period in periods)})
             edges = [_typed(calendar.moment(start), of.domain.kind) for start in starts]
