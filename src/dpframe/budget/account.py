@@ -138,9 +138,8 @@ class BudgetAccount(BudgetState):
                 beforehand; events: the mechanisms, by their names in dp-accounting; part: the part
                 of a partition it is about; within: the earlier charge that paid for this release,
                 if there is one; policies: see `body_of`; normal: facts besides its price
-        Errors: BudgetMismatch for another subject; BudgetExceeded; CapExceeded; ReleaseMismatch for
-                another plan of the name; ReleasePending; FailuresUnacknowledged;
-                UnsupportedOperation for a single release with accountant "pld"
+        Errors: BudgetMismatch for another subject; BudgetExceeded; CapExceeded; ReleaseMismatch;
+                ReleasePending; FailuresUnacknowledged; UnsupportedOperation
         """
         self._check_call(name, refresh, batch=batch)
         if self.terms is Terms.RHO and loss.exact_rho is None and within is None:

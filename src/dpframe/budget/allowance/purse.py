@@ -442,9 +442,8 @@ def allocate(
         if amount is not None
     }
     place = {} if zone is None else {"zone": zone}
-    plan = {
-        "allowance": {"per": str(per), "nights": number, "carry": carries, "price": typed, **place}
-    }
+    part = {"per": str(per), "nights": number, "carry": carries, "price": typed, **place}
+    plan = {"allowance": part}
     if known is not None and known.body["fingerprint"] != fingerprint(plan):
         raise _other_part(Allowance(budget, known), name, plan)
     settings = {
