@@ -4,12 +4,15 @@ is missing from its reference.
 
 from __future__ import annotations
 
+import datetime as dt
 import doctest
 import inspect
+import os
 import re
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import dpframe as dp
@@ -96,6 +99,30 @@ def test_links_to_the_repository_lead_to_a_file(path):
         rf"{REPOSITORY}/(?:blob|tree|raw)/main/([^)#\s\"]+)", path.read_text("utf-8")
     ):
         assert (ROOT / place).exists(), place
+
+
+def test_the_loop_of_the_page_on_call_goes_on_behind_a_corrected_night(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    page, job = (DOCS / "howto" / "on-call.md").read_text("utf-8"), {}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL)[:2]:
+        exec(block, job)
+    for day in ("01", "02", "03"):
+        folder = tmp_path / "visits" / f"date=2026-01-{day}"
+        folder.mkdir(parents=True)
+        pl.DataFrame({"user": [1], "city": ["Bonn"]}).write_parquet(folder / "part-0.parquet")
+    assert job["last_nights"](dt.date(2026, 1, 4), nights=3) == 0
+    for path in tmp_path.glob("*.csv"):
+        path.unlink()
+    os.utime(tmp_path / "visits" / "date=2026-01-02" / "part-0.parquet", (1, 1))
+    assert job["last_nights"](dt.date(2026, 1, 4), nights=3) == 1
+    assert (
+        "2026-01-02: 'visits 2026-01-02' is the name of another release" in capsys.readouterr().out
+    )
+    assert {path.name for path in tmp_path.glob("*.csv")} == {
+        f"visits-2026-01-{day}.csv" for day in ("01", "03")
+    }
 
 
 def test_each_card_leads_to_a_page():

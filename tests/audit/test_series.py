@@ -18,6 +18,7 @@ from plants import changed
 import dpframe as dp
 from dpframe.audit.replaying import given, loss
 from dpframe.budget import earlier
+from dpframe.budget.allowance import AllowanceRecord
 from dpframe.engine.stages import joining
 from dpframe.release.kinds.series import answer, noise, opening, progress, questions, unit_change
 from dpframe.release.kinds.series.shape import Shape, Shapes
@@ -31,6 +32,11 @@ PRICES = {
         {"epsilon": 2.0, "delta": 1e-6, "noise": "gaussian"},
     ),
     "rho": (lambda: dp.Budget(rho=50), {"rho": 0.5}),
+}
+PARTS = {  # the part of the budget that pays for half of the series
+    "pure": {"epsilon": 40},
+    "gaussian": {"epsilon": 40, "delta": 9e-4},
+    "rho": {"rho": 40},
 }
 QUESTIONS = {
     "rows": lambda f: f.count(max_rows=1),
@@ -139,12 +145,13 @@ def shared(shape, seed):
 def transcript(rows, relation, price, question, settings, order, seed, again=()):
     """What a series shows, the answers behind it, and what was charged."""
     budget = PRICES[price][0]()
+    account = budget.allocate(name="bo", **PARTS[price]) if seed % 2 else budget
     with given(seed) as said, pytest.MonkeyPatch.context() as shaped:
         shaped.setattr(
             noise, "_shape", lambda length, *_: shared(SHAPES[seed % len(SHAPES)](length), seed)
         )
-        frame = dp.protect(rows, unit="u", budget=budget, neighbors=relation)
-        series = budget.series("s", **settings, **PRICES[price][1], on="night", start=label(0))
+        frame = dp.protect(rows, unit="u", budget=account, neighbors=relation)
+        series = account.series("s", **settings, **PRICES[price][1], on="night", start=label(0))
         shown = []
         for place, night in enumerate(order):
             if place in again:  # killed after the charge, before the answer was stored
@@ -165,7 +172,7 @@ def transcript(rows, relation, price, question, settings, order, seed, again=())
             str(budget),
         ]
         shown += [[entry[1:-2] for entry in budget.history()]]
-    return shown, said, budget.spent
+    return shown, said, account.spent
 
 
 def interrupted(*_):
@@ -679,6 +686,12 @@ PLANTS = {
         earlier.entered,
         "within.again(loss) if again else loss",
         "loss",
+        "pure",
+    ),
+    "a part does not count what is measured again": (
+        AllowanceRecord.of,
+        "e.is_charge and e.part is not None",
+        "False",
         "pure",
     ),
     "blocks that are over are measured by each late night": (

@@ -64,8 +64,10 @@ CLASSES = {
     Series: {"facts": "explain reads", "pays": "add", "released": "table total window"},
     SeriesNumbers: {"released": f"{WRITTEN} cost error plot statement stored table title value"},
     Allowance: {
-        "facts": "accountant charge check_subject close fail for_spender forecast history limit "
-        "name pace part protects remaining share spender spent store terms tonight transfer"
+        "facts": "accountant charge check_subject close entries fail failures for_spender forecast "
+        "history limit name open pace part paying protects remaining series share spender spent "
+        "store terms tonight transfer whole",
+        "released": "tables",
     },
     dp.MarginalsRelease: {"released": f"{RELEASED} get items keys noise nonnegative round values"},
     dp.HierarchyRelease: {
