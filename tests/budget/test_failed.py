@@ -128,6 +128,34 @@ def test_a_cell_is_asked_for_twice_and_then_no_more(budget, made):
     assert budget.acknowledge_failures() == 0
 
 
+def test_failures_of_all_spenders_count_together(budget):
+    """Under other names, from a part or a series, nobody has more bits than two; the refusal names
+    the line to type, and the history who failed.
+    """
+    bo = budget.for_spender("bo").allocate(name="bo", epsilon=1, delta=1e-6)
+    series = budget.series("s", every="1d", horizon=3, epsilon=0.1, unit_periods=1)
+    for account in (bo, budget.for_spender("ana")):
+        with pytest.raises(errors.EngineError):
+            summed(strict(account, "1", "x"))
+    spent, entries = budget.spent, budget._book.entries()
+    sound = strict(budget.for_spender("cy"), "1", "2")
+    for call in (
+        lambda: summed(sound),
+        lambda: summed(strict(bo, "1", "2")),
+        lambda: series.add(strict(budget, "1", "2").count(max_rows=1), "2026-01-01"),
+        lambda: budget.for_spender("cy").allocate(name="cy", epsilon=0.5),
+    ):
+        with pytest.raises(errors.FailuresUnacknowledged, match="by whoever spends") as refused:
+            call()
+    command = "python -m dpframe ledger acknowledge"
+    assert (command in str(refused.value)) == (budget.name is not None)
+    assert (budget.spent, budget._book.entries()) == (spent, entries)
+    failed = [line.spender for line in budget.history() if line.status == "failed"]
+    assert failed == ["bo", "ana"]
+    budget.for_spender("cy").acknowledge_failures()  # whoever may charge it
+    summed(sound)
+
+
 def test_an_acknowledgement_is_an_entry(budget):
     for _ in range(2):
         budget.fail(budget.charge(TINY, WHO, "count()"))

@@ -155,7 +155,7 @@ class BudgetAccount(BudgetState):
             answer = self._answered(page, earlier, loss, within, refresh=refresh, retry=retry)
             if answer is not None:
                 return answer
-            check_failures(page.failures)
+            check_failures(page)
             price, again = loss, earlier is not None
             if within is not None:
                 loss, price, again = entered(page, body, within, loss, again=again, retry=retry)
@@ -256,7 +256,7 @@ class BudgetAccount(BudgetState):
             earlier = known(page, body)
             if earlier is not None:
                 return earlier
-            check_failures(page.failures)
+            check_failures(page)
             price = (
                 loss
                 if within is None

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dpframe.budget.adaptive import Normal
 from dpframe.budget.entries import (
     Entry,
-    Failures,
     fraction_of,
     fraction_text,
     loss_of,
@@ -26,14 +25,23 @@ from dpframe.fields import FieldDict, Fields
 UNACKNOWLEDGED = 2  # After this number of unacknowledged failures, charges are refused.
 
 
-def check_failures(failures: Failures) -> None:
-    """Errors: FailuresUnacknowledged."""
-    if failures.unacknowledged >= UNACKNOWLEDGED:
+def check_failures(page: Page) -> None:
+    """Errors: FailuresUnacknowledged.
+
+    The failures of all spenders count together. Each tells one bit about a row, and the people in
+    the table are the same whoever asks: counted by spender, as many names as somebody can charge
+    under would have twice as many bits. In a ledger whose users have no roles a name is only typed.
+    """
+    number = page.failures.unacknowledged
+    if number >= UNACKNOWLEDGED:
+        command = "budget.acknowledge_failures()"
+        if page.where is not None:
+            command += f", or python -m dpframe ledger acknowledge {page.where} --by NAME,"
         raise FailuresUnacknowledged(
-            f"{failures.unacknowledged} releases failed after they were paid from this budget, see "
-            "budget.history(). Whether a release fails may depend on one row, and no noise hides "
-            "that. Nothing was spent. Correct the cause, such as a cast that fails for some "
-            "cells, and type budget.acknowledge_failures() to go on."
+            f"{number} releases failed after they were paid from this budget, by whoever spends "
+            "from it: see budget.history(). Whether a release fails may depend on one row, and no "
+            "noise hides that. Nothing was spent. Correct the cause, such as a cast that fails for "
+            f"some cells, and type {command} to go on."
         )
 
 
