@@ -413,3 +413,72 @@ def test_a_lock_that_is_held_is_refused_in_time_and_the_page_says_by_whom(
                 waits.result()
     assert [row[1] for row in named] == ["ana"]
     pay(opened(urls, "bo"))
+
+
+ANEW = "DROP SCHEMA privacy CASCADE; CREATE SCHEMA privacy AUTHORIZATION steward"
+
+
+@pytest.mark.parametrize("way", ["restore", pytest.param("migrate", marks=pytest.mark.long)])
+def test_grants_are_given_again_in_a_new_place(urls, way, tmp_path, postgres_server):
+    """A copy has the rows and no rights: spenders are refused until the steward ran the second
+    script of the page again, and then have those that they had, the trigger too.
+    """
+    pay(opened(urls, "ana"))
+    ledger, backup = Ledger(urls["steward"]), tmp_path / "b.sqlite"
+    if way == "restore":
+        ledger.backup(backup)
+    else:
+        Ledger.migrate(urls["steward"], backup)
+    ledger.close()
+    run(postgres_server, ANEW)
+    for make in (
+        lambda: Ledger.restore(backup, urls["ana"], lost="none", **SAID),
+        lambda: Ledger.migrate(backup, urls["ana"]),
+    ):
+        with pytest.raises(errors.LedgerError):
+            make()
+    if way == "restore":
+        Ledger.restore(backup, urls["steward"], lost="none", **SAID).close()
+    else:
+        assert Ledger.migrate(backup, urls["steward"]) == {"orders": 3}
+    with pytest.raises(errors.LedgerUnavailable, match="permission denied"):
+        opened(urls, "ana")
+    run(urls["steward"], urls["grants"])
+    for _ in range(2):
+        run(urls["steward"], urls["grants"])  # as often as one likes
+    pay(opened(urls, "ana"))
+    assert {line.spender for line in opened(urls, "ana").history() if line.spender} == {"ana"}
+    with pytest.raises(errors.UnsupportedOperation, match="may not make budgets"):
+        Ledger(urls["ana"]).budget("more", epsilon=1, create=True)
+    forged = "INSERT INTO dpframe_entries VALUES ('orders',99,'charge','','{\"by\":\"bo\"}','')"
+    with pytest.raises(sa.exc.ProgrammingError, match="ana may not write this charge"):
+        run(urls["ana"], forged)
+    Ledger(urls["steward"]).verify()
+
+
+def test_a_witness_beside_roles(urls, tmp_path, postgres_server):
+    """The steward gives a ledger its witness, and all who charge open it with this one file. Then
+    an older copy that is put into the place of the ledger is noticed, and grants do not hide it.
+    """
+    witness, other = tmp_path / "a.witness", tmp_path / "b.witness"
+    with pytest.raises(errors.LedgerUnavailable, match="permission denied"):
+        Ledger(urls["ana"], witness=witness)
+    steward = Ledger(urls["steward"], witness=witness, new_witness=witness.exists())
+    steward.backup(tmp_path / "b.sqlite")
+    pay(Ledger(urls["ana"], witness=witness).budget("orders"))
+    for wrong in ({}, {"witness": other}):
+        with pytest.raises(errors.LedgerDamaged, match="witness"):
+            Ledger(urls["ana"], **wrong)
+    steward.close()
+    run(postgres_server, ANEW)
+    for create in (True, False):  # nobody makes a new one in its place
+        with pytest.raises(errors.LedgerError):
+            Ledger(urls["steward"], witness=witness, create=create)
+    said = {"witness": witness, **SAID}
+    with pytest.raises(errors.LedgerDamaged, match="this copy has"):
+        Ledger.restore(tmp_path / "b.sqlite", urls["steward"], **said)
+    again = Ledger.restore(tmp_path / "b.sqlite", urls["steward"], lost={"orders": 0.1}, **said)
+    run(urls["steward"], urls["grants"])
+    pay(Ledger(urls["ana"], witness=witness).budget("orders"))
+    assert again.budget("orders").spent.epsilon == pytest.approx(0.2)
+    assert again.verify()

@@ -100,7 +100,7 @@ class Ledger(Hints):
         where, self._store = _store_of(where, timeout, create=create)
         self._opened = (where, witness, timeout, clock_skew)
         self._skew = clock_skew
-        self._witness = _witness_of(witness, where, self._store)
+        self._witness = _witness_of(witness, self._store)
         self._store.prepare(self._witness, new_witness=new_witness)
         if self._store.is_new:
             LOG.info("A new ledger was made: %s", visible(self._store.placed()))
@@ -458,10 +458,10 @@ class Ledger(Hints):
         from dpframe.budget.ledger.copies import migrate
 
         source, store = _store_of(source, create=False)
-        watching = _witness_of(witness, source, store)
+        watching = _witness_of(witness, store)
         store.prepare(watching, new_witness=False, aside=True)
         target, goes_on = _store_of(target)
-        there = _witness_of(witness, target, goes_on)
+        there = _witness_of(witness, goes_on)
         numbers = migrate(store, goes_on, watching)
         if there is not None:
             there.follow(goes_on.id)
@@ -490,7 +490,7 @@ class Ledger(Hints):
         restore(
             _store_of(backup, create=False)[1],
             store,
-            _witness_of(witness, target, store),
+            _witness_of(witness, store),
             lost,
             by,
             why,
@@ -519,7 +519,7 @@ class Ledger(Hints):
         from dpframe.budget.ledger.copies import adopt
 
         where, store = _store_of(where, create=False)
-        adopt(store, _witness_of(witness, where, store), lost, by, why)
+        adopt(store, _witness_of(witness, store), lost, by, why)
         return Ledger(where, witness=witness, create=False)
 
     def close(self) -> None:
@@ -592,10 +592,11 @@ def _path_of(typed: str | Path, what: str) -> Path:
     return path
 
 
-def _witness_of(witness: str | Path | None, where: str | Path, store: Store) -> Witness | None:
-    """The witness of a ledger, which knows it by its path, or by its URL without the password."""
-    place = str(where) if isinstance(where, Path) else store.place
-    return None if witness is None else Witness(_path_of(witness, "witness"), place, store.folder)
+def _witness_of(witness: str | Path | None, store: Store) -> Witness | None:
+    """The witness of a ledger, which knows it by its place, whoever opens it."""
+    if witness is None:
+        return None
+    return Witness(_path_of(witness, "witness"), store.watched, store.folder)
 
 
 def _check_limit(

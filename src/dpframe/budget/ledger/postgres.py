@@ -55,6 +55,9 @@ SHOWN = frozenset(
 )
 
 
+SEAT = frozenset({"host", "port", "dbname", "service", "options"})  # of these, those that say where
+
+
 class PostgresStore(Store):
     """A PostgreSQL database, for several machines.
     The row of a budget is locked during a charge.
@@ -77,6 +80,11 @@ class PostgresStore(Store):
         ]
         self._url, self._secrets = parsed, [text for text in hidden if text]
         self.place = repr(parsed.set(query=query).render_as_string(hide_password=True))
+        where = {key: value for key, value in parsed.query.items() if key in SEAT}
+        nobody = sa.URL.create(
+            "postgresql", None, None, parsed.host, parsed.port, parsed.database, where
+        )
+        self.watched = nobody.render_as_string()
         self._schema: str | None = None
         super().__init__(timeout, create=create)
 

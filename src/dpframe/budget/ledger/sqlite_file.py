@@ -138,7 +138,8 @@ class SqliteStore(Store):
 
     def __init__(self, path: Path, timeout: float, *, create: bool) -> None:
         self.path = path.absolute()
-        self.place, self.folder = repr(str(path)), self.path.parent
+        self.place, self.watched = repr(str(path)), str(self.path)
+        self.folder = self.path.parent
         self._log, self._journal = f"{path.resolve()}-wal", f"{path.resolve()}-journal"
         refuse_network(self.path.resolve())
         if not create and not self.path.exists():

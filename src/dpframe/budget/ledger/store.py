@@ -74,6 +74,7 @@ class Store:
     """
 
     place: str  # the path or URL, for messages
+    watched: str  # its place for a witness: the same for every user of a database
     folder: Path | None = None  # the folder of the file
 
     def __init__(self, timeout: float, *, create: bool) -> None:
@@ -328,8 +329,9 @@ class Store:
         here = witness.known_here()
         if here and self.id not in here:
             raise LedgerDamaged(
-                f"The witness knows another ledger in {self.place}: the file was replaced. Nothing "
-                "is released. Put the file back that the witness knows."
+                f"The witness knows another ledger in {self.place}: it was replaced, or its tables "
+                "were removed. Nothing is released. Put back the one that the witness knows, or "
+                "restore its latest backup."
             )
         known = witness.knows(self.id, recorded)
         if had and not known and not new_witness:
