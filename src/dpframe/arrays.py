@@ -25,6 +25,21 @@ NUMERIC_OR_FLAG = NUMERIC | {"b"}
 OBJECT = np.dtype(object)  # of any Python values
 
 
+def ranges(numbers: Iterable[int]) -> list[list[int]]:
+    """Integers as ranges: the first and the last of each.
+
+    >>> ranges([5, 0, 1, 2])
+    [[0, 2], [5, 5]]
+    """
+    found: list[list[int]] = []
+    for number in sorted(numbers):
+        if found and number <= found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return found
+
+
 def row_cells(codes: NDArray[np.int32], part: Iterable[int], sizes: Sequence[int]) -> Integers:
     """The place of each row's cell in the table of some columns."""
     place = np.zeros(len(codes), np.int64)

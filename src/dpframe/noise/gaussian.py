@@ -41,6 +41,7 @@ from dpframe.noise.inversion import (
     BLOCK,
     UNIT,
     Inside,
+    blocks,
     by_size,
     combine,
     magnitude_bits,
@@ -237,9 +238,7 @@ def _split(scale: float | Floats, size: int, exponent: NDArray[np.intc]) -> Wide
     rates, exponents = (np.broadcast_to(part, (size,)) for part in (cell_scale, exponent))
     cells = _direct(float(cell_scale) if isinstance(scale, float) else cell_scale, size, -0.5)
     inside = np.empty(size, np.int64)
-    for start in range(0, size, BLOCK):
-        block = slice(start, min(start + BLOCK, size))
-        words = bits.random_words(block.stop - start)
+    for block, words in blocks(size):
         cell, rate = cells[block], rates[block]
         variance = rate * rate
 

@@ -34,7 +34,7 @@ with F at the boundary, in ball arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -50,6 +50,13 @@ DIRECT = 31  # scales up to 2^DIRECT need one float per draw
 SPLIT = 63  # scales up to 2^SPLIT are drawn as a cell and a position in it
 UNIT = 2.0**-53
 FUNCTION = 16 * UNIT
+
+
+def blocks(size: int) -> Iterator[tuple[slice, Words]]:
+    """The places of `size` draws, block by block, and a random word for each."""
+    for start in range(0, size, BLOCK):
+        block = slice(start, min(start + BLOCK, size))
+        yield block, bits.random_words(block.stop - start)
 
 
 def by_size(

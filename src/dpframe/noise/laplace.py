@@ -46,6 +46,7 @@ from dpframe.noise.inversion import (
     FUNCTION,
     UNIT,
     Inside,
+    blocks,
     by_size,
     combine,
     magnitude_bits,
@@ -129,9 +130,7 @@ def _draw(rule: _Rounding, scale: float | Floats, size: int) -> WideIntegers:
 def _direct(rule: _Rounding, scale: float | Floats, size: int) -> Integers:
     result = np.empty(size, np.int64)
     work = np.empty((3, min(size, BLOCK)))
-    for start in range(0, size, BLOCK):
-        block = slice(start, min(start + BLOCK, size))
-        words = bits.random_words(block.stop - start)
+    for block, words in blocks(size):
         result[block] = _block(rule, part(scale, block), words, work)
     return result
 
@@ -240,9 +239,7 @@ def _split(
     )
     inside = np.empty(size, np.int64)
     negative = np.empty(size, bool)
-    for start in range(0, size, BLOCK):
-        block = slice(start, min(start + BLOCK, size))
-        words = bits.random_words(block.stop - start)
+    for block, words in blocks(size):
         rate = rates[block]
 
         def offset(i: int, own: Floats = scales[block]) -> Ball:

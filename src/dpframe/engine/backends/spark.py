@@ -21,6 +21,7 @@ from narwhals.dtypes import DType
 from pyspark import SparkContext, inheritable_thread_target
 from pyspark.sql import Column, DataFrame, SparkSession, functions, types
 
+from dpframe.arrays import ranges
 from dpframe.engine.attended import attended
 from dpframe.engine.automaton import Automaton, automaton
 from dpframe.engine.backends.base import (
@@ -308,7 +309,7 @@ class _Spark(TextSqlBackend):
     def key_table(self, frame: Frame, keys: pl.DataFrame) -> Frame | None:
         """Numbers in few runs are written as ranges."""
         (column,) = keys.get_columns()
-        few = column.dtype.is_integer() and keys.height and len(_runs(column.to_list())) <= _FEW
+        few = column.dtype.is_integer() and keys.height and len(ranges(column.to_list())) <= _FEW
         return None if few else super().key_table(frame, keys)
 
     def membership(self, frame: Frame, column: str, values: pl.Series, into: str) -> Frame | None:
@@ -319,7 +320,7 @@ class _Spark(TextSqlBackend):
         """
         keys = values.to_list()
         if all(type(value) is int and abs(value) < 2**63 for value in keys):
-            runs = _runs(keys)
+            runs = ranges(keys)
             if len(runs) <= _FEW:
                 return self.computed(
                     frame,
@@ -505,18 +506,6 @@ def _held(name: str, dtype: DType, has_zone: bool) -> str:
         if family == Kind.STRING
         else name
     )
-
-
-def _runs(values: Sequence[int]) -> list[tuple[int, int]]:
-    """The runs of consecutive integers among some numbers:
-    the first and last number of each run.
-    """
-    numbers = sorted(values)
-    starts = [i for i, value in enumerate(numbers) if not i or value > numbers[i - 1] + 1]
-    return [
-        (numbers[i], numbers[j - 1])
-        for i, j in zip(starts, [*starts[1:], len(numbers)], strict=True)
-    ]
 
 
 def _read(rows: DataFrame) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from narwhals.dtypes import DType
 
 from dpframe.errors import WrongType
 from dpframe.plan import nodes
-from dpframe.plan.columns import Bounds, ColumnDefaults, Limits, Lock, Table
+from dpframe.plan.columns import Bounds, ColumnDefaults, ColumnDomain, Limits, Lock, Table
 from dpframe.plan.expressions import Expr
 from dpframe.plan.nodes import Node
 from dpframe.plan.operations import Applied, cast_domain, clip_domain, fill_domain, imaged
@@ -123,12 +123,10 @@ class Clip(Rewrite):
 
     @cached_property
     def table(self) -> Table:
-        table, call = self.before.table, f"clip({self.name!r})"
-        not_the_unit(table, self.name, call)
-        domain = table.column(self.name, call).domain
-        result = clip_domain(call, domain, self.lower, self.upper, self.typed)
-        return table.with_versions(
-            [(self.name, imaged("clip", Applied(call, [domain], vars(self)), result))]
+        return _changed(
+            self,
+            "clip",
+            lambda call, domain: clip_domain(call, domain, self.lower, self.upper, self.typed),
         )
 
     @property
@@ -149,17 +147,27 @@ class FillNull(Rewrite):
 
     @cached_property
     def table(self) -> Table:
-        table, call = self.before.table, f"fill_null({self.name!r})"
-        not_the_unit(table, self.name, call)
-        domain = table.column(self.name, call).domain
-        result = fill_domain(call, domain, self.value, self.typed)
-        return table.with_versions(
-            [(self.name, imaged("fill_null", Applied(call, [domain], vars(self)), result))]
+        return _changed(
+            self,
+            "fill_null",
+            lambda call, domain: fill_domain(call, domain, self.value, self.typed),
         )
 
     @property
     def typed(self) -> str:
         return f"fill_null({self.name!r}, {self.value!r})"
+
+
+def _changed(
+    step: Clip | FillNull, verb: str, image: Callable[[str, ColumnDomain], ColumnDomain]
+) -> Table:
+    """The table of a step that changes the values of one column."""
+    table, call = step.before.table, f"{verb}({step.name!r})"
+    not_the_unit(table, step.name, call)
+    domain = table.column(step.name, call).domain
+    return table.with_versions(
+        [(step.name, imaged(verb, Applied(call, [domain], vars(step)), image(call, domain)))]
+    )
 
 
 @dataclass(frozen=True, eq=False)

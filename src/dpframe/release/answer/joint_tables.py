@@ -27,7 +27,7 @@ That a set of margins need not come from a table: Vlach 1986, doi:10.1016/0166-2
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeVar
@@ -102,8 +102,13 @@ def family_of(
 
 def margins_of(part: Attributes, family: Sequence[Attributes]) -> list[Attributes]:
     """The largest sets of the family inside a set, but itself."""
-    inside = [one for one in family if set(one) < set(part)]
-    return [one for one in inside if not any(set(one) < set(other) for other in inside)]
+    return largest(one for one in family if set(one) < set(part))
+
+
+def largest(parts: Iterable[Attributes]) -> list[Attributes]:
+    """The sets that are no part of another, each once, in their order."""
+    every = list(dict.fromkeys(parts))
+    return [part for part in every if not any(set(part) < set(other) for other in every)]
 
 
 def joint_nonnegative(

@@ -67,6 +67,11 @@ _ANY: Reach = (LEAST, MOST + 1)
 _WHOLE: Reach = (0, 100)  # bounds for a whole number, also for a sum of many
 
 
+def _both(op: ops.Binary) -> tuple[int, int, int, int]:
+    """The reach of the left side, and that of the right one."""
+    return *reach(op.left), *reach(op.right)
+
+
 def reach(op: ops.Value) -> Reach:
     """Exponents (l, h) such that each value of an expression is 0 or has a
     magnitude between 2^l and 2^h.
@@ -95,13 +100,13 @@ def reach(op: ops.Value) -> Reach:
         case "Abs" | "Negate":
             return reach(op.arg)
         case "Add" | "Subtract":
-            (low, high), (lower, higher) = reach(op.left), reach(op.right)
+            low, high, lower, higher = _both(op)
             return max(min(low, lower) - 52, LEAST), min(max(high, higher) + 1, MOST + 1)
         case "Multiply":
-            (low, high), (lower, higher) = reach(op.left), reach(op.right)
+            low, high, lower, higher = _both(op)
             return max(low + lower - 1, LEAST), min(high + higher, MOST + 1)
         case "Divide":
-            (low, high), (lower, higher) = reach(op.left), reach(op.right)
+            low, high, lower, higher = _both(op)
             return max(low - higher - 1, LEAST), min(high - lower + 1, MOST + 1)
         case "Clip" if isinstance(op.lower, ops.Literal) and isinstance(op.upper, ops.Literal):
             ends = [
@@ -203,7 +208,7 @@ class PostgresTotalCompiler(TotalCompiler, PostgresCompiler):
             return self.visit_StringConcat(op, arg=(left, right))
         if not op.dtype.is_floating():
             return self._of_whole(op, sign, left, right)
-        (low, high), (lower, higher) = reach(op.left), reach(op.right)
+        low, high, lower, higher = _both(op)
         if sign == "*":
             safe, guarded = low + lower >= LEAST and high + higher < MOST, sql.PRODUCT
         else:
@@ -218,7 +223,7 @@ class PostgresTotalCompiler(TotalCompiler, PostgresCompiler):
     def visit_Divide(self, op: ops.Divide, *, left: Sql, right: Sql) -> Sql:
         if not op.left.dtype.is_floating() or not op.right.dtype.is_floating():
             raise self.refused("only floats are divided; its integer division drops the remainder.")
-        (low, high), (lower, higher) = reach(op.left), reach(op.right)
+        low, high, lower, higher = _both(op)
         safe = low - higher > LEAST and high - lower < MOST
         return once("a / NULLIF(b, 0)" if safe else sql.QUOTIENT, a=left, b=right)
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dpframe.arrays import ranges
 from dpframe.budget import Entry, Loss, Page, Within
 from dpframe.fields import Fields
 from dpframe.release.kinds.series.shape import Shapes
@@ -54,21 +55,6 @@ class Block:
         """The block from its stored form."""
         part, level, first, periods, *weights = fields
         return cls(part, level, first, tuple(spread(periods)), *map(tuple, weights))
-
-
-def ranges(periods: Iterable[int]) -> list[list[int]]:
-    """Numbers in order as ranges.
-
-    >>> ranges([0, 1, 2, 5])
-    [[0, 2], [5, 5]]
-    """
-    intervals: list[list[int]] = []
-    for period in sorted(periods):
-        if intervals and intervals[-1][1] == period - 1:
-            intervals[-1][1] = period
-        else:
-            intervals.append([period, period])
-    return intervals
 
 
 def spread(pairs: Iterable[Sequence[int]]) -> list[int]:

@@ -13,6 +13,7 @@ from typing import Any
 import narwhals as nw
 
 from dpframe import engine
+from dpframe.arrays import ranges
 from dpframe.budget import fingerprint
 from dpframe.errors import (
     BudgetMismatch,
@@ -47,7 +48,6 @@ from dpframe.plan.steps import (
     sources_of,
 )
 from dpframe.release.kinds.series.calendar import Calendar
-from dpframe.release.kinds.series.progress import ranges
 from dpframe.usage import Hints
 
 # what a step does whose rows come from one row each

@@ -6,14 +6,14 @@ Everything here is computed from noisy tables and public numbers of keys.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
 from dpframe.arrays import Floats
-from dpframe.release.answer.joint_tables import summed
+from dpframe.release.answer.joint_tables import largest, summed
 from dpframe.release.kinds.synthesis.model import (
     Beliefs,
     JunctionTree,
@@ -92,7 +92,7 @@ def agreed(measured: Sequence[MeasuredTable], sizes: Sequence[int]) -> dict[Attr
         ]
         mended = _combined(moved, sizes)
         result = {part: _assembled(part, mended, sizes) for part in parts}
-    return {part: _mixed(_simplex(result[part], total), total) for part in _largest(parts)}
+    return {part: _mixed(_simplex(result[part], total), total) for part in largest(parts)}
 
 
 def fitted(sizes: Sequence[int], measured: Sequence[MeasuredTable], sweeps: int) -> Fit:
@@ -191,12 +191,6 @@ class _Scaling:
         ratio = np.divide(new, old, out=np.zeros_like(new), where=old > _LEAST)
         self.tables[other] *= expanded(ratio, separator, self._tree.cliques[other])
         self._between[edge] = new
-
-
-def _largest(parts: Iterable[Attributes]) -> list[Attributes]:
-    """The sets that are no part of another, each once, in their order."""
-    every = list(dict.fromkeys(parts))
-    return [part for part in every if not any(set(part) < set(other) for other in every)]
 
 
 def _subsets(part: Attributes) -> list[Attributes]:

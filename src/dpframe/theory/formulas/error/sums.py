@@ -69,9 +69,7 @@ def laplace_sum_reaches(
     steps = np.zeros_like(size) if whole is None else whole[0]
     largest = np.maximum(np.max(scales, axis=0), 1e-12 * steps)
     unit = np.where(largest > 0, largest, 1.0)
-    ordered = _in_order([np.maximum(scale, largest * 1e-12) / unit for scale in scales])
-    for i in range(1, len(ordered)):
-        ordered[i] = np.maximum(ordered[i], ordered[i - 1] * _APART)
+    ordered = _in_order([np.maximum(scale, largest * 1e-12) / unit for scale in scales], _APART)
     tail = np.zeros_like(size)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         for weight, scale in zip(_weights(ordered), ordered, strict=True):
@@ -96,9 +94,9 @@ def _weights(scales: Sequence[Floats]) -> list[Floats]:
     return weights
 
 
-def _in_order(scales: Sequence[Floats]) -> list[Floats]:
-    """Arrays with the smallest numbers in the first of them, and so on:
-    for two or three arrays quicker than a sort.
+def _in_order(scales: Sequence[Floats], apart: float) -> list[Floats]:
+    """Arrays with the smallest numbers in the first of them, and so on, each at least
+    `apart` times the one before: for two or three arrays quicker than a sort.
     """
     ordered = list(scales)
     for last in range(len(ordered) - 1, 0, -1):
@@ -107,6 +105,8 @@ def _in_order(scales: Sequence[Floats]) -> list[Floats]:
                 np.minimum(ordered[i], ordered[i + 1]),
                 np.maximum(ordered[i], ordered[i + 1]),
             )
+    for i in range(1, len(ordered)):
+        ordered[i] = np.maximum(ordered[i], ordered[i - 1] * apart)
     return ordered
 
 
@@ -144,9 +144,7 @@ def _normal_laplaces_tail(size: Floats, scales: Sequence[Floats], deviation: Flo
     deviation = np.asarray(deviation, np.float64)
     largest = np.maximum(np.max(scales, axis=0), 1e-9 * deviation)
     unit = np.where(largest > 0, largest, 1.0)
-    ordered = _in_order([np.maximum(scale / unit, 1e-9) for scale in scales])
-    for i in range(1, len(ordered)):
-        ordered[i] = np.maximum(ordered[i], ordered[i - 1] * _FURTHER)
+    ordered = _in_order([np.maximum(scale / unit, 1e-9) for scale in scales], _FURTHER)
     tail = np.zeros_like(size)
     for weight, scale in zip(_weights(ordered), ordered, strict=True):
         tail += weight * _normal_laplace_tail(size / unit / scale, deviation / unit / scale)
