@@ -44,9 +44,7 @@ def read_correction(name: str | None, supersedes: object, because: object) -> Co
 def described_correction(
     plan: FieldDict | None, corrects: Correction | None, name: str | None, account: Any
 ) -> FieldDict | None:
-    """The description of a release, with what it corrects.
-    Errors: InvalidArgument if there is no such release.
-    """
+    """The description of a release, with what it corrects. Errors: InvalidArgument if nothing."""
     if plan is None or corrects is None:
         return plan
     if not hasattr(account, "history") or corrects.name not in {
@@ -64,17 +62,13 @@ def described_correction(
 
 def said_of(corrects: Correction | None) -> dict[str, str]:
     """Words of a privacy statement about a correction."""
-    return (
-        {}
-        if corrects is None
-        else {"corrects": f"Takes the place of {corrects.name!r}: {corrects.because}"}
-    )
+    if corrects is None:
+        return {}
+    return {"corrects": f"Takes the place of {corrects.name!r}: {corrects.because}"}
 
 
 class Shown(TypedDict, total=False):
-    """The form in which a stored table is shown: rows of missing columns, see
-    `Release.fill`, and decimals in files.
-    """
+    """The form of a stored table: rows of missing columns, and decimals in files."""
 
     missing: Mapping[str, Sequence[int]]
     decimals: Mapping[str, int]
@@ -108,17 +102,12 @@ class KeptAnswer(Exports):
     ) -> None:
         self.name, self.when, self.cost = name, stored.when, cost
         self._filed, self._question = stored.statement.get("certificate"), question
-        self._long, self._statement, self._shown = (
-            _without(long, shown.get("missing", {})),
-            statement,
-            shown,
-        )
+        self._long = _without(long, shown.get("missing", {}))
+        self._statement, self._shown = statement, shown
 
     @property
     def table(self) -> pl.DataFrame:
-        """The released table, with a row for each group;
-        numbers that noise hides are missing, see `Release.fill`.
-        """
+        """The released table, by group; numbers that noise hides are missing: see `fill`."""
         return self._long
 
     def _in_kind(self, kind: Kind) -> Any:
@@ -137,9 +126,7 @@ class KeptAnswer(Exports):
         return self._filed is not None
 
     def certificate(self) -> FieldDict:
-        """Everything that the privacy claim rests on: see `Release.certificate`.
-        Errors: UnsupportedOperation.
-        """
+        """What the claim rests on: see `Release.certificate`. Errors: UnsupportedOperation."""
         if self._filed is None:
             raise UnsupportedOperation(
                 "certificate(): this release was stored by a version that wrote none."

@@ -27,8 +27,7 @@ _ONE = Limits(1).typed
 
 @dataclass(frozen=True)
 class Beyond:
-    """The losses of a released column: the limits beyond which rows count less, and
-    bounds of the values it reads.
+    """The losses of a released column: limits beyond which rows count less, and bounds of values.
 
     `total` says whether it is a count or a sum, which gets smaller; other statistics lean.
     `clipped` has lines such as "spend beyond [0, 100]", `before` what clipped values before the
@@ -43,9 +42,7 @@ class Beyond:
 
 
 def beyond(question: Question) -> tuple[Beyond, ...]:
-    """The limits and bounds beyond which each released column of a
-    question leaves something out.
-    """
+    """The limits and bounds beyond which each released column leaves something out."""
     table, aggregates = question.table, dict(question.aggregates)
     filters = tuple(dict.fromkeys(_clipped_in_filters(question.step)))
     found = []
@@ -77,16 +74,11 @@ def beyond(question: Question) -> tuple[Beyond, ...]:
 
 
 def _binding(question: Question, total: Total) -> str:
-    """The limits of a total that the others do not imply, as they are typed;
-    empty where no row is beyond them.
-    """
+    """The limits of a total that the others do not imply, as typed; empty where none is left."""
     if not question.table.unit or question.table.single:
         return ""
-    limits, grouped, cells = (
-        total.limits or question.limits,
-        bool(question.by),
-        question.cells or math.inf,
-    )
+    limits, grouped = total.limits or question.limits, bool(question.by)
+    cells = question.cells or math.inf
     most = limits.max_rows or math.inf
     groups, rows = (
         limit if grouped and limit and limit < most else None
@@ -101,9 +93,7 @@ def _binding(question: Question, total: Total) -> str:
 
 
 def _clipped(aggregate: Aggregate, table: Table) -> Iterator[str]:
-    """The columns of a statistic whose values may lie beyond its
-    bounds: "spend beyond [0, 100]".
-    """
+    """The columns whose values may lie beyond bounds, with these: "spend beyond [0, 100]"."""
     for name, bounds, fact in used_by(aggregate):
         column = table.columns.get(name) if isinstance(name, str) else None
         if column is None or fact == "keys" or not isinstance(bounds, Bounds):
@@ -127,14 +117,8 @@ def _clipped_in_filters(step: Step) -> Iterator[str]:
     """Bounds that clipped the values which conditions of filters read."""
     for earlier in _all_of(step):
         if isinstance(earlier, Filter) and earlier.parent is not None:
-            columns = earlier.parent.table.columns
-            yield from filter(
-                None,
-                (
-                    columns[name].domain.clipped
-                    for name in sorted(nodes.names(earlier.condition._node))
-                ),
-            )
+            columns, names = earlier.parent.table.columns, nodes.names(earlier.condition._node)
+            yield from filter(None, (columns[name].domain.clipped for name in sorted(names)))
 
 
 # In words
@@ -193,9 +177,7 @@ def _and(names: Sequence[str]) -> str:
 
 
 def of_rows(step: Step) -> Names:
-    """Sentences about rows that are not counted, or counted more
-    than once, whatever the question.
-    """
+    """Sentences about rows that are not counted, or more than once, whatever the question."""
     joins = [join for join in _all_of(step) if isinstance(join, Join) and join.most > 1]
     limited = "; limits count the rows that come out" if step.table.unit else ""
     many = (
@@ -206,9 +188,7 @@ def of_rows(step: Step) -> Names:
 
 
 def of_nobody(step: Step) -> str:
-    """The sentence about rows that belong to no unit, because its identifier is
-    missing; empty where none can be.
-    """
+    """The sentence about rows without an identifier of a unit; empty where none can be."""
     source = source_of(step).table
     names = [
         name for name, column in source.columns.items() if column.is_unit and column.domain.nullable

@@ -1,6 +1,4 @@
-"""Choices among candidates: quantiles, distances from them to the ends of their
-intervals, and most frequent values.
-"""
+"""Choices among candidates: quantiles, distances to their intervals, and most frequent values."""
 
 from __future__ import annotations
 
@@ -26,8 +24,7 @@ Choose = Callable[..., Integers]  # of scores and a rate, and of copies
 
 
 def chosen(noise: Noise, counts: PlaceCounts) -> Integers:
-    """The number of the chosen candidate of each group;
-    with several rounds, one group after the other.
+    """The chosen candidate of each group; with several rounds, one group after the other.
 
     Input:  the choice with its scale; the rows at each candidate, of shape (groups, candidates)
     """
@@ -51,8 +48,7 @@ def chosen(noise: Noise, counts: PlaceCounts) -> Integers:
 
 
 def reached(noise: Noise, counts: PlaceCounts, places: Integers) -> tuple[Integers, ...]:
-    """The first and the last candidate of each quantile's interval, at
-    the confidence `ci` of the total.
+    """The first and the last candidate of each interval, at the confidence of the total.
 
     Input:  as in `chosen`; places: the chosen candidates
     Bound:  see `theory.formulas.error.quantile_interval.margin`
@@ -115,16 +111,12 @@ def _upto(total: Total, counts: Array) -> Array:
 
 
 def _scores(worse: Array) -> Integers:
-    """Scores, at best 0, from how much worse each candidate is.
-    A cut at a constant moves none by more.
-    """
+    """Scores, at best 0, from how much worse each is. A cut at a constant moves none by more."""
     return np.asarray(-np.clip(worse, 0, _LARGEST).astype(np.int64))
 
 
 def most_frequent(counts: Array, rate: Fraction, rounds: int, choose: Choose) -> Integers:
-    """Candidates by their rows, one after the other, each among those not
-    chosen yet; see `count_scale`.
-    """
+    """Candidates by their rows, each among those not chosen yet; see `count_scale`."""
     candidates = np.tile(np.arange(counts.shape[1]), (len(counts), 1))
     places = []
     for _ in range(rounds):
@@ -152,11 +144,9 @@ def rank_scores(
     above, since = group_rows - upto, group_rows - below
     if total.rank in (0, 1):
         outside, inside = (below, upto) if total.rank == 0 else (above, since)
-        listed = (
-            counts.shape[1]
-            if cells is None or total.candidates is None
-            else total.candidates.copies
-        )
+        listed = counts.shape[1]
+        if cells is not None and total.candidates is not None:
+            listed = total.candidates.copies
         most, tangents = extreme_targets(listed, rate, 2**total.fraction)
         target = np.minimum(group_rows, most)
         for power, constant in enumerate(tangents):
@@ -164,19 +154,15 @@ def rank_scores(
         return _scores(np.maximum(2 * outside - target, target - 2 * inside))
     part, whole = (fade(total.rank) * term for term in total.rank.as_integer_ratio())
     low, high = (whole - part) * below - part * since, part * above - (whole - part) * upto
-    if cells is None:
-        cells, many = np.arange(counts.shape[1])[None], counts.shape[1]
-    else:
-        many = _PUBLIC
+    many = counts.shape[1] if cells is None else _PUBLIC
+    cells = np.arange(many)[None] if cells is None else cells
     public = _public(total.rank, many, rate, group_rows)
     rows = np.arange(len(counts))[:, None]
     return _scores(np.maximum(low + public[rows, cells], high - public[rows, cells + 1]))
 
 
 def _public(rank: Fraction, candidates: int, rate: Fraction, group_rows: Array) -> Array:
-    """Numbers of public rows at each border between candidates, of shape (groups,
-    candidates + 1): `rank_prior`.
-    """
+    """Public rows at each border between candidates, (groups, candidates + 1): `rank_prior`."""
     places, turns = _prior(rank, candidates, rate)
     # then products stay below 2^61
     rows = np.minimum(group_rows, _LARGEST // max(int(np.abs(turns).max()), 1))
@@ -193,8 +179,7 @@ def _prior(rank: Fraction, candidates: int, rate: Fraction) -> Integers:
 
 
 def reach_scores(total: Total, counts: PlaceCounts, places: Integers, target: int) -> Integers:
-    """Scores, at best 0, of how well each distance from the chosen
-    candidates reaches `target` score units.
+    """Scores, at best 0, of how well each distance from the chosen places reaches `target`.
 
     See `theory.formulas.error.quantile_interval.margin`, whose f is `spare`, in score units.
     """

@@ -17,9 +17,7 @@ from dpframe.release.estimators.mean import MeanThatFits, bounded_mean, mean_tha
 
 
 class CovarianceEstimator(Estimator):
-    """E (x - a)(y - b) - E(x - a)·E(y - b), for the middles a and b,
-    no larger than the bounds allow.
-    """
+    """E (x - a)(y - b) - E(x - a)·E(y - b) for the middles a and b, inside what bounds allow."""
 
     def value(self, output: NoisyColumn, noisy: Noisy) -> Any:
         count = np.maximum(real(output.totals[-1][1], noisy), 1.0)
@@ -47,9 +45,7 @@ class CovarianceEstimator(Estimator):
         return self._interval(output, alpha, numbers)
 
     def population(self, output: NoisyColumn, alpha: float, numbers: Floats) -> Interval:
-        """The covariances that fit noise and sampling:
-        a normal error is one more noise of the covariance.
-        """
+        """The covariances that fit noise and sampling, whose normal error is one more noise."""
         variance = sampling_variance(output, self.influence(output), alpha)
         return self._interval(output, alpha, numbers, np.sqrt(variance))
 
@@ -68,11 +64,7 @@ class CovarianceEstimator(Estimator):
         return Influence(weights, rows * largest)
 
     def _interval(
-        self,
-        output: NoisyColumn,
-        alpha: float,
-        numbers: Floats,
-        sampling: Floats | None = None,
+        self, output: NoisyColumn, alpha: float, numbers: Floats, sampling: Floats | None = None
     ) -> Interval:
         (_, first), (_, second), (products, product_), *_, (size, count) = output.totals
         number, most = output[size], _most(output)
@@ -136,9 +128,7 @@ class CovarianceEstimator(Estimator):
 
 
 class PairMoments(NamedTuple):
-    """The noisy means of two columns from the middles, their covariance, the number
-    of rows, and half of each range.
-    """
+    """Noisy means of two columns from the middles, covariance, rows, and half ranges."""
 
     means: tuple[Floats, Floats]
     covariance: Floats
@@ -206,7 +196,5 @@ def _middle(side: ReleasedColumn) -> Fraction:
 
 
 def _most(output: ReleasedColumn) -> float:
-    """The largest covariance that the bounds allow:
-    of two columns that are at their ends together.
-    """
+    """The largest covariance that the bounds allow: both columns at their ends together."""
     return half_width(output) * half_width(replace(output, bounds=output.bounds_beside))

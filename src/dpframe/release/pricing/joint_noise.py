@@ -1,5 +1,4 @@
-"""One noise of a pure ε for several totals of each group, which one unit moves in
-step: K-norm noise over columns.
+"""One noise of a pure ε for totals of a group that one unit moves in step: K-norm noise.
 
 See `theory.formulas.loss.joint_scale` for the privacy, and `dpframe.noise.correlated` for the laws.
 """
@@ -77,14 +76,11 @@ class JointNoise(AddsNoise):
 
     @classmethod
     def relative(cls, cells: int) -> float:
-        """The standard deviation of one cell of the law on the reals, at
-        scale 1: √((d + b)(d + b + 1) / c).
-        """
+        """The deviation of one cell on the reals, at scale 1: √((d + b)(d + b + 1) / c)."""
         return math.sqrt((cells + cls.beyond) * (cells + cls.beyond + 1) / cls.spread)
 
     def quantile(self, alpha: float) -> float:
-        """The size that a weighted sum of cells exceeds with probability at most
-        about alpha, in its deviations.
+        """The size, in deviations, that a weighted sum of cells exceeds with probability alpha.
 
         Bound:  the length has a Gamma law. Given it, the sum has a law between that of one cell and
                 a normal one of its variance. The larger of both quantiles is that of the normal one
@@ -152,9 +148,7 @@ def _quantile(law: type[JointNoise], cells: int, order: int, alpha: float) -> fl
 
 @lru_cache(maxsize=256)
 def _cell_quantile(law: type[JointNoise], cells: int, alpha: float) -> float:
-    """The size that one cell exceeds with probability at most
-    alpha, on the reals and at scale 1.
-    """
+    """The size that one cell exceeds with probability alpha, on the reals and at scale 1."""
     return halved(lambda x: 2 * law.cell_tail(cells, x) <= alpha, 0.0, 100.0 * (cells + 3))[1]
 
 
@@ -176,25 +170,15 @@ def joint_noises(
     )
     law, noises = WindowNoise if one_signed else Cube, list[Noise]()
     for member, step, factor in zip(members, steps_of, factors, strict=True):
-        signed, losses = (
-            -factor if one_signed and step.sign < 0 else factor,
-            Fraction(0) if noises else paid,
-        )
-        own = law(
-            float_up(Fraction(scale) / factor),
-            scale,
-            signed,
-            len(members),
-            members[0].names[0],
-            losses,
-        )
+        signed = -factor if one_signed and step.sign < 0 else factor
+        size, loss = float_up(Fraction(scale) / factor), Fraction(0) if noises else paid
+        own = law(size, scale, signed, len(members), members[0].names[0], loss)
         noises.append(Noise(member, own))
     return noises
 
 
 def simulated(noises: Sequence[Noise], draw: np.random.Generator, times: int) -> list[Floats]:
-    """Draws like the noise of each total (column unit), from an ordinary
-    generator: it protects nobody.
+    """Draws like the noise of each total (column unit), not secret: they protect nobody.
 
     The totals follow one statistic. Those with one noise share the radii of its cubes, others have
     independent noises.

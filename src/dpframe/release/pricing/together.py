@@ -1,6 +1,4 @@
-"""Totals of a price in ε that are measured together, where none of them then has more
-noise: which, and their parts.
-"""
+"""Totals of a price in ε that are measured together, where none then has more noise."""
 
 from __future__ import annotations
 
@@ -81,24 +79,16 @@ class _Shares:
         Of other totals no noise is worked out: each of many columns asks here.
         """
         of = self._measured_with(frozenset(id(noise.allotment) for noise in noises))
-        parts = [
-            (p.allotment, self.parts[id(p.allotment)]) for p in self.bought if id(p.allotment) in of
-        ]
-        alone = laplaces_of(
-            [(a, self.epsilon * part) for a, part in parts if part], self.one_of, self.together
-        )
+        bought = [p.allotment for p in self.bought if id(p.allotment) in of]
+        parts = [(one, self.epsilon * self.parts[id(one)]) for one in bought if self.parts[id(one)]]
+        alone = laplaces_of(parts, self.one_of, self.together)
         deviations = {id(noise.allotment): noise.mechanism.deviation for noise in alone}
         return Fraction(max(n.mechanism.deviation / deviations[id(n.allotment)] for n in noises))
 
     def _measured_with(self, totals: frozenset[int]) -> frozenset[int]:
-        """Totals, and all whose noise or part of the price decides theirs now:
-        pairs, and sets that are joined.
-        """
-        groups = [
-            frozenset((id(p.allotment), id(p.allotment.beside)))
-            for p in self.bought
-            if p.allotment.beside
-        ]
+        """Totals, and all whose noise or part of the price decides theirs, by pairs and sets."""
+        pairs = [p.allotment for p in self.bought if p.allotment.beside]
+        groups = [frozenset((id(one), id(one.beside))) for one in pairs]
         groups += [members | {lead} for lead, members in self.together.pairs.items()]
         groups += [frozenset(map(id, members)) for members, _ in self.together.sets]
         more = totals.union(*(group for group in groups if group & totals))
@@ -118,11 +108,9 @@ class _Shares:
             whole = sum((self.parts[one] for one in of), Fraction(0))
             factor = whole / sum((least[one] for one in of), Fraction(0))
             spread = {one: factor * least[one] for one in of if one in self.of_people}
+            others = [one for one in of if least[one] and one not in spread]
             rest = whole - sum(spread.values(), Fraction(0))
-            spread |= filled(
-                {one: (least[one], wanted[one]) for one in of if least[one] and one not in spread},
-                rest,
-            )
+            spread |= filled({one: (least[one], wanted[one]) for one in others}, rest)
             self.parts |= {one: spread.get(one, Fraction(0)) for one in of}
 
     def join_pairs(self) -> None:
@@ -146,9 +134,7 @@ class _Shares:
             self.together = Together(together)
 
     def join_sets(self, *, one_signed: bool) -> None:
-        """Join totals that one unit moves in step: by windows if it adds
-        numbers of one sign, else by cubes.
-        """
+        """Join totals that one unit moves in step: by windows if all signs are one, else cubes."""
         needed = dict[int, Fraction]()
         for members in self._sets(one_signed):
             ids = frozenset(map(id, members))

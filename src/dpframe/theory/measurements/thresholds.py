@@ -1,5 +1,4 @@
-"""Measurements that release a mapping with private keys:
-noise on every value, and a threshold that hides rare keys.
+"""Measurements that release a mapping with private keys: noise, and a threshold for rare keys.
 
 If only one of two neighbours has a key, showing the key reveals which of the two it is. This
 happens if noise lifts the small value of that key to the threshold; δ bounds the probability. A
@@ -45,8 +44,7 @@ def laplace_threshold(
     granularity: Real | None = None,
     negate: bool | None = None,
 ) -> Measurement:
-    """Add Laplace noise to every value of a mapping and keep the keys whose
-    noisy value reaches the threshold.
+    """Add Laplace noise to every value of a mapping and keep the keys that reach the threshold.
 
     Input:  mappings to integers or floats under L01InfDistance(AbsoluteDistance()): (l0 keys, l1
             and l∞ in the unit of the values); scale > 0; threshold T: a key is kept if noisy >= T,
@@ -86,8 +84,7 @@ def gaussian_threshold(
     granularity: Real | None = None,
     negate: bool | None = None,
 ) -> Measurement:
-    """Add Gaussian noise to every value of a mapping and keep the keys whose
-    noisy value reaches the threshold.
+    """Add Gaussian noise to every value of a mapping and keep the keys that reach the threshold.
 
     Input:  mappings to integers or floats under L02InfDistance(AbsoluteDistance()): (l0 keys, l2
             and l∞ in the unit of the values); scale: the standard deviation > 0; threshold,
@@ -149,13 +146,11 @@ def _thresholded(
         l0, middle, linf = _with_rounding(d_in, noise.charge, isinstance(required, L01InfDistance))
         if l0 == 0 or square(linf) == 0:
             return Fraction(0), 0.0
-        return loss(middle, noise.scale), privacy.threshold_delta(
-            _tail(noise, sign * limit, linf), l0
-        )
+        tail = _tail(noise, sign * limit, linf)
+        return loss(middle, noise.scale), privacy.threshold_delta(tail, l0)
 
-    return Measurement(
-        domain, metric, Approximate(inner), _function(noise, sign * limit, sign), privacy_map
-    )
+    run = _function(noise, sign * limit, sign)
+    return Measurement(domain, metric, Approximate(inner), run, privacy_map)
 
 
 def _with_rounding(d_in: Triple, charge: Fraction, sums: bool) -> Triple:
@@ -180,15 +175,12 @@ def _tail(noise: Additive, limit: Fraction, linf: Length) -> float:
         reach = Fraction(math.floor(reach))
     # On a grid of step g a value v becomes round(v/g). If round(v/g) >= T/g - k, noise of at least
     # k - 1/2 steps lifts it to the threshold; the charge of one step covers that half step.
-    return family_tail(
-        noise.law.family, scale / noise.step, math.ceil((limit - reach) / noise.step)
-    )
+    steps = math.ceil((limit - reach) / noise.step)
+    return family_tail(noise.law.family, scale / noise.step, steps)
 
 
 def _function(noise: Additive, limit: Fraction, sign: int) -> Function:
-    """The function: add noise, compare exact numbers with the threshold, then
-    round to the type's precision.
-    """
+    """Add noise, compare exact numbers with the threshold, then round to the type."""
     step = noise.step
     bound = math.ceil(limit / step)
     if noise.atom.is_float and not noise.rounds_first:
