@@ -62,9 +62,7 @@ def _without(height: int, leaving: Sequence[int]) -> list[int]:
 
 
 def _sets(table: Table, unit: Unit) -> list[tuple[Owner | None, list[int]]]:
-    """The sets of rows that one unit can have: its own rows, or
-    with `dp.Rows(k)` any 1 to k rows.
-    """
+    """The sets of rows of one unit: its own, or with `dp.Rows(k)` any 1 to k rows."""
     owners = owners_of(table, unit)
     if isinstance(unit, Rows):
         sizes = range(1, min(unit.max_rows, len(owners)) + 1)
@@ -79,9 +77,7 @@ def _sets(table: Table, unit: Unit) -> list[tuple[Owner | None, list[int]]]:
 
 
 def owners_of(table: Table, unit: Unit) -> list[Owner | None]:
-    """The unit of each row of a table; None for a row without a unit, and
-    for every row with `dp.Rows(k)`.
-    """
+    """The unit of each row; None for a row without one, and for all rows with `dp.Rows(k)`."""
     names: list[str] = []
     match unit:
         case Rows():
@@ -141,8 +137,7 @@ def joined(first: Table, second: Table) -> Table:
 
 
 def multisets(kinds: int, size: int) -> list[Counts]:
-    """Every table of up to `size` rows, each row of one of the kinds,
-    as how often each kind occurs.
+    """Every table of up to `size` rows, as how often each kind of row occurs.
 
     >>> multisets(2, 2)
     [(0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2)]

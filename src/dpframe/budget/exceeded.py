@@ -1,6 +1,4 @@
-"""Messages about a budget's limit: a warning if it protects little,
-and the error when it is reached.
-"""
+"""Messages about a budget's limit: if it protects little, and when it is reached."""
 
 from __future__ import annotations
 
@@ -38,16 +36,14 @@ def read_min_units(value: object) -> int | None:
 def warn_of_weak(limit: Loss, min_units: object, typed: str) -> None:
     """Warn of a limit that protects little: ε above 10, or δ above 1/1000 or above 1 / min_units.
 
-    Input:  limit: the largest loss of all releases of a budget; min_units: a lower bound on the
-            number of units, or None; typed: the call that makes the budget, with {} in place of its
-            limit
+    Input:  limit: the largest loss of all releases of a budget; min_units: fewest units, or None;
+            typed: the call that makes the budget, with {} for its limit
     Bound:  no row is read. At ε = 10 an outcome may be e^10, about 22,000 times, as likely with one
             unit's rows as without them. A release may show each unit's rows with probability δ and
             still satisfy its (ε, δ). So from δ = 1 / number of units on, the expected number of
             units that are shown is 1 or more
     Source: Dwork and Roth 2014, section 2.3, for δ
-    Warns:  DpFrameWarning, at most one for ε and one for δ, when a budget is made, not when it is
-            used
+    Warns:  DpFrameWarning, at most one for ε and one for δ, when a budget is made
 
     A limit in ρ is judged by the ε that it implies at δ = 1e-6.
     """
@@ -134,8 +130,7 @@ def another_subject(own: str, other: str) -> str:
 
 
 def is_misnamed(own: str, other: str) -> bool:
-    """Whether units have one name each, as a column or as people, and different
-    ones: `df.dp(...)` can mend that.
+    """Whether units have different names, which `df.dp(...)` can mend.
 
     >>> is_misnamed("unit 'id', add-remove", "unit 'user', add-remove")
     True

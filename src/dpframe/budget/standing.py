@@ -50,9 +50,7 @@ INNER = frozenset(  # of budgets, shares and allowances: what releases and ledge
 
 
 class BudgetState(Hints):
-    """The readable half of a budget: what its book says.
-    `Budget` adds the methods that write into it.
-    """
+    """The readable half of a budget: what its book says. `Budget` adds what writes into it."""
 
     _inner = INNER
 
@@ -100,9 +98,7 @@ class BudgetState(Hints):
 
     @property
     def standing(self) -> Standing:
-        """The loss under the account, the simple sum of the prices, and the
-        number of releases that still fit.
-        """
+        """The loss under the account, the sum of the prices, and how many releases still fit."""
         last = None
         for entry in self._book.one_by_one():
             if entry.is_charge and entry.about is None and entry.opens is None:
@@ -124,8 +120,7 @@ class BudgetState(Hints):
     def part(self, share: Fraction, name: str | None = None) -> Loss:
         """The price of a share of the limit, in the terms in which it buys less noise on a count.
 
-        A name that was charged for this share keeps its price. Shares that add up to at most 1 are
-        all accepted.
+        A name charged for a share keeps its price. Shares that add up to at most 1 are accepted.
         """
         for entry in (
             self._book.entries(name) if name is not None and self.terms is Terms.EITHER else []
@@ -170,9 +165,7 @@ class BudgetState(Hints):
         return self._lines(self._book.one_by_one())
 
     def _lines(self, entries: Iterable[Entry]) -> list[Charge]:
-        """The charges among entries, oldest first.
-        A charge without an answer is only held as its line.
-        """
+        """The charges among entries, oldest first; one without an answer is held as its line."""
         lines: dict[int | None, Charge] = {}
         with readable(self.name):
             for entry in entries:
@@ -190,9 +183,7 @@ class BudgetState(Hints):
 
     @property
     def failures(self) -> Failures:
-        """The number of releases that failed after they were charged:
-        in all, and since `acknowledge_failures`.
-        """
+        """The number of failed releases: in all, and since `acknowledge_failures`."""
         return self._book.failures()
 
     def entries(
@@ -202,13 +193,9 @@ class BudgetState(Hints):
         return self._book.entries(name, under, number)
 
     def one_by_one(self, since: dt.datetime | None = None) -> Iterator[Entry]:
-        """Every entry of the book, or those from the first one of this
-        time on; see `Book.one_by_one`.
-        """
+        """Every entry, or those from the first one of this time on; see `Book.one_by_one`."""
         return self._book.one_by_one(since)
 
     def tables(self, opening: int) -> dict[int, bytes]:
-        """The stored tables of the charges that one charge, the opening, paid
-        for, by the number of the charge.
-        """
+        """The stored tables of charges that the opening paid for, by the number of the charge."""
         return self._book.tables(opening)

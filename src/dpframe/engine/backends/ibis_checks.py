@@ -1,6 +1,4 @@
-"""Checks of a database of Ibis without a dialect of its own.
-They run on numbers and texts of ours, and read no row.
-"""
+"""Checks of a database of Ibis without a dialect, on numbers and texts of ours: no row is read."""
 
 from __future__ import annotations
 
@@ -94,9 +92,7 @@ def loose(table: ibis.Table, texts: Sequence[str]) -> dict[str, str]:
 
 
 def check_apart(table: ibis.Table) -> None:
-    """Refuse a database that takes some different constants of a query for equal.
-    Errors: UnsupportedOperation.
-    """
+    """Refuse a database that takes different constants for equal. Errors: UnsupportedOperation."""
     backend = database_of(table)
     if backend is not None and not _apart(backend):
         raise UnsupportedOperation(
@@ -190,9 +186,7 @@ def check_tries(rows: ibis.Table) -> None:
 
 @cache
 def _tries(dialect: str) -> bool:
-    """Whether Ibis writes casts that cannot fail in the SQL of a database;
-    False for a database unknown to it.
-    """
+    """Whether Ibis writes casts that cannot fail for a database; False for an unknown one."""
     text = ibis.table({"s": "string"}, name="t").s
     try:
         statements = [

@@ -1,5 +1,4 @@
-"""Values as a few heaps, which explain a noisy histogram;
-and bounds that clip little of them and need little noise.
+"""Values as a few heaps that explain a noisy histogram, and bounds that clip few values.
 
 A heap is a normal law with a scale of its own on either side of its top. A histogram of equal bins
 with Laplace noise is explained by one heap after another: each time the one that makes the
@@ -143,9 +142,7 @@ class Heaps:
 
 
 def _tried(edges: Floats) -> tuple[Floats, Floats]:
-    """The heaps that are tried, as rows of top and both scales;
-    and the part of each in each bin.
-    """
+    """The heaps that are tried, as rows of top and both scales; and their parts in bins."""
     bins, low, high = len(edges) - 1, edges[0], edges[-1]
     width, heaps = (high - low) / bins, []
     scale = _SMALLEST
@@ -178,8 +175,7 @@ def _tried(edges: Floats) -> tuple[Floats, Floats]:
 def _levels(
     tried: Floats, parts: Floats, edges: Floats
 ) -> Iterator[tuple[Integers, Integers, Floats]]:
-    """Heaps that are looked for in a histogram, the first of the bins
-    of each block, and their doubt.
+    """Heaps that are looked for in a histogram, the first bin of each block, and their doubt.
 
     All heaps are looked for in the bins themselves. Those with scales of 2, 4, 8 and more bins are
     also looked for in blocks of so many: values that are whole numbers or rounded leave bins

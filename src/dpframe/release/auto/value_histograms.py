@@ -1,5 +1,4 @@
-"""Values as two noisy histograms describe them:
-bins, and the number of units in each, in several cases.
+"""Values as two noisy histograms describe them: bins, and units in each, in several cases.
 
 The first histogram has a bin for each sign and power of two, for every column, and tells where most
 values are. Around them the second histogram has narrow bins; its other bins become wider with the
@@ -37,9 +36,7 @@ _RARE = 0.02  # of the cases: bounds are tried as far as so many have units
 
 
 def powers_of_two(counts: Floats, scale: float, *, whole: bool) -> Bins:
-    """The first histogram, without the bins that no value can be in;
-    the bin of zero is in the middle.
-    """
+    """The first histogram without bins that no value fits; the bin of zero is in the middle."""
     kept = (
         np.maximum(np.abs(_BEGINS), np.abs(_ENDS)) > 1
         if whole
@@ -75,8 +72,7 @@ def where_zero_is(bins: Bins) -> bool:
 
 
 def most_values(bins: Bins, *, doubt: float) -> tuple[float, float, float] | None:
-    """Ends of bins between which about half of the values are or more,
-    and the number of units there.
+    """Ends of bins between which about half of the values are or more, and the units there.
 
     Input:  bins: powers of two or of eight of both signs, with that of zero in the middle; doubt:
             probability of a sign without units below which its units count as seen
@@ -106,13 +102,13 @@ def most_values(bins: Bins, *, doubt: float) -> tuple[float, float, float] | Non
 def edges_around(low: float, high: float, scales: float, *, whole: bool) -> Floats:
     """Growing edges: equal parts between two numbers, and distances that double in two bins beyond.
 
-    A range of values begins and ends somewhere in bins of the first histogram, so it fills half of
-    them, more or less. There are as many equal parts as let no noise look like the units of one,
-    were these spread evenly over half of the parts, but with a probability of at most a =
-    `MODEL.false_alarm`. For one of m Laplace noises is above ln(m / 2a) scales with a probability
-    of at most a. Fewer parts say less of where a range ends: years from 1940 to 2009 are a small
-    part of their octave. Where distances doubled in one bin, errors of means and of `std` were 1.05
-    and 1.02 times as large at 30,000 units, on 27 columns.
+    A range of values begins and ends inside bins of the first histogram, so it fills half of them.
+    There are as many equal parts as let no noise look like the units of one, were these spread
+    evenly over half of the parts, but with a probability of at most a = `MODEL.false_alarm`. For
+    one of m Laplace noises is above ln(m / 2a) scales with a probability of at most a. Fewer parts
+    say less of where a range ends: years from 1940 to 2009 are a small part of their octave. Where
+    distances doubled in one bin, errors of means and of `std` were 1.05 and 1.02 times as large at
+    30,000 units, on 27 columns.
 
     Input:  scales: units between the numbers, in scales of the noise of these bins
     """
@@ -181,9 +177,7 @@ def read_values(octaves: Bins, fine: Bins, low: float, high: float, *, whole: bo
 
 
 def _density(bins: Bins, first: int, step: int, width: float) -> float:
-    """The most units there may be for each unit of width in a bin and those
-    next to it, as far as a width.
-    """
+    """The most units for each unit of width in a bin and those next to it, as far as a width."""
     last = first
     while 0 < last < len(bins.counts) - 1 and abs(bins.ends[last] - bins.begins[first]) < width:
         last += step
@@ -195,8 +189,7 @@ def _density(bins: Bins, first: int, step: int, width: float) -> float:
 def _possible_bounds(
     edges: Floats, start: float, centre: float, sign: int, *, whole: bool
 ) -> Floats:
-    """Numbers from the start of a tail outward: the start, the edges, some in each
-    doubling of the distance, and zero.
+    """Numbers outward from the start of a tail, the edges, some in each octave, and zero.
 
     So each bin is a place where a heap may be, however narrow it is.
     """

@@ -1,6 +1,4 @@
-"""Skewness and kurtosis, which are standardised moments:
-noisy sums of powers of distances, and a count.
-"""
+"""Skewness and kurtosis, which are standardised moments: noisy sums of powers, and a count."""
 
 from __future__ import annotations
 
@@ -73,8 +71,7 @@ class StandardizedEstimator(Estimator):
         return self.range(np.maximum(output[output.totals[-1][0]], 3.0))
 
     def expected_error(self, output: NoisyColumn, alpha: float, rows: float | None) -> float | None:
-        """The width of the range of as many values: values that hardly differ have
-        a statistic that is all noise.
+        """The width of the range: values that hardly differ have a statistic that is all noise.
 
         After a release, the interval is far narrower where the values fill their bounds.
         """
@@ -99,25 +96,19 @@ class SkewEstimator(StandardizedEstimator):
     power = 3
 
     def range(self, number: Any) -> tuple[Any, Any]:
-        """Between -(n - 2)/√(n - 1) and (n - 2)/√(n - 1), where all
-        but one are equal (Kirby 1974).
-        """
+        """±(n - 2)/√(n - 1), where all values but one are equal (Kirby 1974)."""
         most = np.maximum(number - 2.0, 0.0) / np.sqrt(np.maximum(number - 1.0, 1.0))
         return -most, most
 
 
 def _centre(output: ReleasedColumn, power: int) -> float:
-    """The place from which the powers of distances from the middle of the
-    bounds are measured in their total.
-    """
+    """The place from which the powers of distances from the middle are measured in a total."""
     total = output.totals[power - 1][1]
     return float(total.grid.centre - (output.totals[1][1].about if power == 1 else 0))
 
 
 def _about_mean(ratios: list[Any], power: int) -> Any:
-    """A central moment from the means of the powers of distances from one place,
-    that of the first power first.
-    """
+    """A central moment from means of the first and higher powers of distances from a place."""
     mean, moment = ratios[0], ratios[power - 1]
     for k in range(power - 1, 1, -1):
         moment = moment + comb(power, k) * (-mean) ** (power - k) * ratios[k - 1]
@@ -174,8 +165,7 @@ def _central_moments(output: NoisyColumn, alpha: float) -> Interval:
 
 
 def _least_variance(output: ReleasedColumn) -> float:
-    """The variance below which rounding to the grids may move a ratio by
-    1 (square of the column unit).
+    """The variance below which rounding may move a ratio by 1 (square of the column unit).
 
     The k-th power of a distance is off by at most half a step of its grid. For distances up to h
     from the middle, this moves the p-th central moment by at most Σ (p over k)·h^(p - k)·(step of
@@ -197,8 +187,7 @@ class KurtosisEstimator(StandardizedEstimator):
     normal = 3.0
 
     def range(self, number: Any) -> tuple[Any, Any]:
-        """Between -2, where half of the values are the one and half the other of two,
-        and (n² - 3n + 3)/(n - 1) - 3.
+        """Between -2, for values half and half at two places, and (n² - 3n + 3)/(n - 1) - 3.
 
         The latter is that of n values of which all but one are equal.
 

@@ -1,6 +1,4 @@
-"""Combinators: several measurements on the same data (compose) or on its parts
-(parallel), as one measurement.
-"""
+"""Combinators: several measurements on the same data (compose) or on its parts (parallel)."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ from dpframe.usage import is_integer
 
 
 def _measurements(arguments: tuple[Any, ...], name: str) -> list[Measurement]:
-    """The measurements as a list, passed one by one or as one list;
-    all with one input metric and output measure.
-    """
+    """The measurements as a list, with one input metric and one output measure."""
     flat = (
         list(arguments[0])
         if len(arguments) == 1 and isinstance(arguments[0], Iterable)
@@ -56,9 +52,7 @@ def _measurements(arguments: tuple[Any, ...], name: str) -> list[Measurement]:
 
 
 def _common_domain(parts: list[Measurement], name: str) -> Domain:
-    """The narrowest of the input domains, when it lies within all the others.
-    Errors: DomainMismatch.
-    """
+    """The narrowest input domain, if all others hold it. Errors: DomainMismatch."""
     for candidate in parts:
         if all(candidate.input_domain.within(p.input_domain) for p in parts):
             return candidate.input_domain
@@ -70,8 +64,7 @@ def _common_domain(parts: list[Measurement], name: str) -> Domain:
 
 
 def compose(*measurements: Measurement | Iterable[Measurement]) -> Measurement:
-    """Run several measurements on the same data and return the list of their
-    answers (sequential composition).
+    """Run several measurements on the same data and list their answers (sequential composition).
 
     Input:  measurements, or one list of them, with the same input domain, input metric and output
             measure
@@ -115,8 +108,7 @@ def _split(data: Vector, by: Callable[[Any], int], parts: int) -> list[Any]:
 def parallel(
     *measurements: Measurement | Iterable[Measurement], by: Callable[[Any], int] | None = None
 ) -> Measurement:
-    """Run one measurement on each part of a partitioned dataset (parallel
-    composition over disjoint groups).
+    """Run one measurement on each part of a partitioned dataset (parallel composition).
 
     Input:  measurements, or one list of them, under SymmetricDistance() or InsertDeleteDistance(),
             each on a dataset. Without `by` the input is a list with one dataset per part. With

@@ -33,8 +33,7 @@ _SHOWN = 60
 
 @dataclass(frozen=True, repr=False)
 class SeriesNumbers(Exports):
-    """Estimates of a series: plain released numbers, each with an error beside it.
-    Reading them again draws nothing.
+    """Estimates of a series: numbers with an error beside each. Reading them again draws nothing.
 
     `title` describes them. `cost` is the loss of adding the period now: none, unless it was
     measured again.
@@ -53,8 +52,7 @@ class SeriesNumbers(Exports):
 
     @property
     def table(self) -> Any:
-        """The numbers, as the kind of table that was protected:
-        keys, and for each number `x` its error `x_error`.
+        """The numbers, as the kind of table that was protected: keys, `x` and its error `x_error`.
 
         The error is one that the noise exceeds with probability at most alpha, by default 5%.
         """
@@ -156,9 +154,7 @@ class SeriesNumbers(Exports):
         return f"{of}, {'running total' if what == 'total' else f'last {what}'}" if what else of
 
     def report(self) -> Report:
-        """The privacy statement of the series: prints as text, shows as
-        HTML, `to_json()` for machines.
-        """
+        """The privacy statement of the series, as text or HTML; `to_json()` for machines."""
         largest = [(name, self._long.get_column(f"{name}_error").max()) for name in self._columns]
         errors = tuple(
             (name, f"± {error:,.4g}") for name, error in largest if isinstance(error, float)
