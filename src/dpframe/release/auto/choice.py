@@ -39,6 +39,11 @@ from dpframe.release.estimators import estimator_of
 from dpframe.release.pricing import EpsilonPrice, NoiseKind, NoisePlan, Price, may_share
 
 _TRIED = np.unique(np.minimum(np.rint(2 ** (np.arange(31 * 4 + 1) / 4)), MOST).astype(np.int64))
+_LIMITS = (
+    "Limits, for {}: {}. Of all limits that were tried, their expected error of the released "
+    "columns, from bias and noise together, is the smallest. It is estimated from noisy histograms "
+    "in which each unit counts once{}."
+)
 _AND_VALUES = " and noisy numbers of different values in all groups together"
 _CHOSEN = (
     "Bounds of {!r}, for {}: from {} to {}. Their expected error of the released columns, from "
@@ -146,14 +151,10 @@ def choose(
             rest, statement["noise"] = replace(rest, noise=best.noise), best.noise.value
             with_noise = f", with {best.noise.value.capitalize()} noise"
         cost = statement["cost"]["limits"] = float(price.amount * question.limits_share)
+        paid = f"{price.terms.sign} = {cost:.4g}"
         values = _AND_VALUES if _distinct(question) else ""
-        statement["reason"].append(
-            f"Limits, for {price.terms.sign} = {cost:.4g}: "
-            f"{limits_in_words(result.limits)}{_apart(result, own)}{with_noise}. Of all limits "
-            "that were tried, their expected error of the released columns, from bias and noise "
-            "together, is the smallest. It is estimated from noisy histograms in which each unit "
-            f"counts once{values}."
-        )
+        words = f"{limits_in_words(result.limits)}{_apart(result, own)}{with_noise}"
+        statement["reason"].append(_LIMITS.format(paid, words, values))
     bounds: dict[str, Bounds] = {}
     for column, auto in question.open_bounds.items():
         clipping = choose_bounds(result, column, price.part(auto.share), rest, seen)
