@@ -19,17 +19,15 @@ _CLOSE = 1e-12  # how near the bound comes to the largest p
 
 
 def at_least(hits: int, trials: int, alpha: float) -> float:
-    """A lower confidence bound for the probability of an event, wrong
-    with probability at most alpha.
+    """A lower confidence bound for a probability, wrong with probability at most alpha.
 
     Input:  hits of trials (counts); alpha in (0, 1)
-    Output: the largest p, to 1e-12, at which P[hits or more] is surely at most alpha; 0 without a
-            hit
+    Output: the largest p, to 1e-12, at which P[hits or more] is surely at most alpha, or 0
     Bound:  that tail is the regularised incomplete beta function I_p(hits, trials - hits + 1),
             taken in ball arithmetic; it grows with p
     Source: Clopper and Pearson 1934, doi:10.1093/biomet/26.4.404. The logarithm of the tail is
-            concave in p, so that Newton's steps from below stay below; each p is held against alpha
-            before it is used, in ball arithmetic
+            concave in p, so that Newton's steps from below stay below; each p is first held against
+            alpha in ball arithmetic
     Errors: InvalidArgument
 
     >>> round(at_least(10, 10, 0.5), 6)
@@ -46,27 +44,22 @@ def at_least(hits: int, trials: int, alpha: float) -> float:
             p = guess if low < guess < high else (low + high) / 2
             tail = ball(p).beta_lower(ball(hits), ball(trials - hits + 1), 1)
             if tail <= alpha:
-                low, guess = (
-                    p,
-                    p + max(_step(hits, trials, alpha, p, float(tail.mid())), 0.9 * _CLOSE),
-                )
+                low = p
+                guess = p + max(_step(hits, trials, alpha, p, float(tail.mid())), 0.9 * _CLOSE)
             else:
                 high, guess = p, 0.0
     return low
 
 
 def _step(hits: int, trials: int, alpha: float, p: float, tail: float) -> float:
-    """Step of Newton's method from p, by the logarithm of the tail
-    there; 1 where floats cannot tell.
-    """
+    """Step of Newton's method from p, by the logarithm of the tail; 1 where floats fail."""
     ways = math.lgamma(trials + 1) - math.lgamma(hits) - math.lgamma(trials - hits + 1)
     density = math.exp(ways + (hits - 1) * math.log(p) + (trials - hits) * math.log1p(-p))
     return math.log(alpha / tail) * tail / density if tail > 0 and density > 0 else 1.0
 
 
 def at_most(hits: int, trials: int, alpha: float) -> float:
-    """An upper confidence bound for the probability of an event, wrong with probability
-    at most alpha: see `at_least`.
+    """An upper confidence bound for a probability, wrong as rarely: see `at_least`.
 
     >>> at_most(0, 10, 0.5) == 1 - at_least(10, 10, 0.5)
     True
@@ -80,8 +73,7 @@ MOST = 10**8  # outcomes, which are kept
 
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """The result of an audit.
-    `lower` is a lower bound on ε with confidence 1 - 1e-6; a bound of 0 says nothing.
+    """The result of an audit. `lower` bounds ε with confidence 1 - 1e-6; 0 says nothing.
 
     `claimed` is (ε, δ), and `trials` the number of outcomes of each table. `counted` is the number
     of them in the counted half. `seen` says how often the chosen event occurred in that half, under
@@ -150,8 +142,7 @@ def audit(
     *,
     progress: bool | None = None,
 ) -> Audit:
-    """Release two neighbouring tables many times, and measure how
-    well the outcomes tell them apart.
+    """Release two neighbouring tables many times, and measure how well outcomes tell them apart.
 
     Input:  release: a function of a table that releases it once and gives the `Release`, a number,
             a text or a tuple of these; or a list or array of several independent outcomes of it;
@@ -199,9 +190,7 @@ def audit(
 
 
 def _until(sides: tuple[list[Outcome], list[Outcome]], trials: int) -> Iterator[int]:
-    """One step for each outcome that is still missing.
-    A call that gives several outcomes passes several steps.
-    """
+    """One step for each missing outcome. A call that gives several passes several steps."""
     number = 0
     while number < trials:
         yield number

@@ -109,13 +109,8 @@ class BudgetState(Hints):
 
     def _standing(self, total: Loss, price: Loss | None, normal: Normal | None) -> Standing:
         more = None if price is None else self._accountant.more(total, price, self._limit, normal)
-        return Standing(
-            self._limit,
-            self._accountant.shown(total, self._limit),
-            total.simple or total,
-            more,
-            price,
-        )
+        shown = self._accountant.shown(total, self._limit)
+        return Standing(self._limit, shown, total.simple or total, more, price)
 
     def part(self, share: Fraction, name: str | None = None) -> Loss:
         """The price of a share of the limit, in the terms in which it buys less noise on a count.
@@ -133,9 +128,8 @@ class BudgetState(Hints):
     def each(self, number: int) -> Loss:
         """The price of each of so many equal releases that take all that is left; see `plan`."""
         sentence = "budget.plan: n= is the number of releases that are planned, such as n=50."
-        return self._accountant.each(
-            self._book.spent(), read_whole(number, 1, MANY, sentence), self._limit
-        )
+        releases = read_whole(number, 1, MANY, sentence)
+        return self._accountant.each(self._book.spent(), releases, self._limit)
 
     def sizes(self, counted: Sequence[Loss]) -> list[float]:
         """The ε or ρ of the limit that each charge has used."""

@@ -1,6 +1,4 @@
-"""Random choices: one of many candidates by score, keys above a
-threshold, and randomized response.
-"""
+"""Random choices: one of many candidates, keys above a threshold, randomized response."""
 
 from __future__ import annotations
 
@@ -101,9 +99,7 @@ def _chosen(name: str, scores: Array, rate: Number, law: _Law, copies: Array | N
 
 
 def _exponential(words: Words) -> tuple[Array, Array]:
-    """Exponential draws and bounds on their errors: |y - ŷ| ≤ 16u·ŷ + 3u +
-    1.01·2^-63·e^ŷ; see `laplace`.
-    """
+    """Exponential draws; errors are |y - ŷ| ≤ 16u·ŷ + 3u + 1.01·2^-63·e^ŷ; see `laplace`."""
     y = -np.log((words + 0.5) * 2.0**-64)
     off = FUNCTION * y + 3 * UNIT + 1.01 * 2.0**-63 * np.exp(np.minimum(y, 40))
     return y, np.where(y > 40, np.inf, off)
@@ -214,9 +210,7 @@ def _of_most(law: _Law, copies: int) -> Callable[[Ball], Ball]:
 def _exact_best(
     costs: list[Fraction], words: list[int], exact: Sequence[Callable[[Ball], Ball]]
 ) -> int:
-    """Return the argmax of exact_i(U_i) - cost_i for uniform reals U_i
-    whose first 64 bits are `words`.
-    """
+    """The argmax of exact_i(U_i) - cost_i for uniform U_i whose first 64 bits are `words`."""
     count = 64
     while True:
         with precision(2 * count + 128):

@@ -47,8 +47,7 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True)
 class Possible:
-    """A condition that holds for each value that a row can have,
-    beside null, and perhaps for others.
+    """A condition that holds for each value that a row can have, beside null, maybe for others.
 
     It follows from the expression alone, and no row is read. A key for which it does not hold has
     no rows: a Sunday among starts of weeks, "Bonn" among texts in lower case.
@@ -77,9 +76,7 @@ class Possible:
         )
 
     def either(self, *others: Possible) -> Possible:
-        """Values for which one of several conditions holds.
-        Listed values of all are put together.
-        """
+        """Values for which one of several conditions holds; listed values are put together."""
         parts = (self, *others)
         finite = [part.values for part in parts if part.values is not None]
         together = Possible.listed(sorted(frozenset().union(*finite), key=repr))
@@ -99,9 +96,7 @@ class Possible:
     def seen(
         self, of: Callable[[Any], Any], give: str = "", *, midnights: bool = False
     ) -> Possible:
-        """Values whose counterpart fulfils this condition.
-        Input: of: the counterpart of a value.
-        """
+        """Values whose counterpart fulfils this condition. Input: of: the counterpart."""
         return Possible(lambda key: self.holds(of(key)), give or self.give, None, midnights)
 
 
@@ -114,9 +109,7 @@ def _any(parts: Sequence[Possible]) -> Callable[[Any], bool]:
 
 @dataclass(frozen=True)
 class ColumnDomain:
-    """The domain of one column: its type, whether a value can be
-    missing, its bounds, its public keys.
-    """
+    """The domain of one column: its type, whether it may be null, its bounds, its public keys."""
 
     dtype: DType
     nullable: bool = True
@@ -298,8 +291,7 @@ def shares_of_bounds(chosen: Sequence[tuple[str, Auto]]) -> dict[str, Auto]:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits on one unit's rows, as typed: each is a count of at least
-    1, or None if it was not typed.
+    """Limits on one unit's rows, as typed: each a count of at least 1, or None if not typed.
 
     With `auto`, the release chooses the limits that were not typed. A limit that was typed stays an
     upper bound.

@@ -442,14 +442,12 @@ def allocate(
         if amount is not None
     }
     place = {} if zone is None else {"zone": zone}
-    part = {"per": str(per), "nights": number, "carry": carries, "price": typed, **place}
-    plan = {"allowance": part}
+    spread = {"per": str(per), "nights": number, "carry": carries}
+    plan = {"allowance": {**spread, "price": typed, **place}}
     if known is not None and known.body["fingerprint"] != fingerprint(plan):
         raise _other_part(Allowance(budget, known), name, plan)
     settings = {
-        "per": str(per),
-        "nights": number,
-        "carry": carries,
+        **spread,
         "start": pace.start.isoformat(),
         "accountant": accountant.name,
         "limit": texts_of(limit),

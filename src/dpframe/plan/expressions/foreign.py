@@ -95,9 +95,7 @@ _LISTS = {"Boolean.IsIn": 1, "Replace": 2, "ReplaceStrict": 2}
 
 
 class PolarsReader(NamedTuple):
-    """Reads expressions of Polars with what makes ours:
-    `dp.col`, `dp.lit`, and `Expr` of a node.
-    """
+    """Reads expressions of Polars with ours: `dp.col`, `dp.lit`, and `Expr` of a node."""
 
     col: Callable[[str], Any]
     lit: Callable[[Any], Any]
@@ -213,9 +211,7 @@ def tree_of(expr: pl.Expr) -> Tree:
 
 
 def _fills_nan(choice: Tree, filler: Tree | None) -> bool:
-    """Whether a choice is `fill_nan`, of the value that nulls get too.
-    NaN and null are both missing here.
-    """
+    """Whether a choice is `fill_nan` of the value for nulls. Both are missing here."""
     match choice["predicate"]:
         case {
             "BinaryExpr": {"left": {"Function": {"function": {"Boolean": "IsNotNan"}}}, "op": "Or"}
@@ -246,9 +242,7 @@ def _too_deep() -> UnsupportedOperation:
 
 
 def _unknown(what: str, name: str = "") -> UnsupportedOperation:
-    """The refusal of a part of an expression.
-    Input: what it is; name: of the function, with its family before it.
-    """
+    """The refusal of a part of an expression. Input: name: of the function, with its family."""
     advice = _TABLES.get(name.partition(".")[0], EXPRESSION).get(_method(name))
     return UnsupportedOperation(
         f"Of this Polars expression, {what} has no counterpart among row expressions. "
@@ -292,9 +286,7 @@ def called(function: Tree) -> tuple[str, Fields]:
 
 
 def _optional(name: str, options: Fields, value: Any, rest: list[Any]) -> Any:
-    """Functions whose options matter; with others than those that
-    are known here they are refused.
-    """
+    """Functions whose options matter; with options that are not known they are refused."""
     match name, dict(options), rest:
         case "Log", {"base": base}, []:
             return value.log(base)
@@ -443,9 +435,7 @@ def expression_of(tree: Tree) -> pl.Expr:
 
 
 def _with_ticks(tree: Tree) -> Tree:
-    """A tree with each time as its ticks that are cast, since Polars 1.30 writes
-    times that it does not read again.
-    """
+    """A tree with times as ticks that are cast: Polars 1.30 cannot read the times it writes."""
     match tree:
         case {"Literal": {"Scalar": {"dtype": dtype, "value": {"DatetimeOwned": [ticks, *_]}}}}:
             number = {"Literal": {"Scalar": {"dtype": "Int64", "value": {"Int64": ticks}}}}

@@ -1,5 +1,4 @@
-"""The steps of a plan that read one row: what each step does to the table's
-domain and to one unit's rows.
+"""The steps of a plan that read one row: what each does to the domain and to one unit's rows.
 
 Every step here is stable. Each row of its result comes from one row and belongs to that row's unit,
 and no row gives two rows. So limits of a unit are enforced on the rows that reach the question,
@@ -186,10 +185,8 @@ class Source(Step):
         return () if isinstance(self.unit, Rows) else self.unit
 
     def _line(self, *, short: bool) -> str:
-        unit, people = (
-            typed_unit(self.unit),
-            "" if self.people is None else f", people={self.people!r}",
-        )
+        unit = typed_unit(self.unit)
+        people = "" if self.people is None else f", people={self.people!r}"
         return (
             f"dp(unit={unit}{people}, "
             f"neighbors={self.relation!r}{self.declared.arguments(short=short)})"
@@ -398,9 +395,7 @@ class Bound(Step):
 
 
 def lineage(step: Step) -> Iterable[Step]:
-    """The steps of a plan, from the source on; where plans are joined or
-    concatenated, those of the first plan.
-    """
+    """The steps of a plan, from the source on; of joined plans, those of the first one."""
     steps = [step]
     while (before := steps[-1].parent) is not None:
         steps.append(before)
@@ -408,9 +403,7 @@ def lineage(step: Step) -> Iterable[Step]:
 
 
 def rebased(step: Step, data: Any) -> Step:
-    """A plan on other rows with the same columns.
-    Errors: UnsupportedOperation for a plan of several tables.
-    """
+    """A plan on other rows. Errors: UnsupportedOperation for a plan of several tables."""
     sources = sources_of(step)
     if len(sources) > 1:
         raise UnsupportedOperation(
@@ -437,9 +430,7 @@ def exchanged(step: Step, other: Callable[[Source], Step]) -> Step:
 
 
 def source_of(step: Step) -> Source:
-    """The protected table at the start of a plan; where plans are joined or
-    concatenated, that of the first plan.
-    """
+    """The protected table at the start of a plan; of joined plans, that of the first one."""
     first = next(iter(lineage(step)))
     assert isinstance(first, Source)
     return first

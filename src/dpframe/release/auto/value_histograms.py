@@ -37,11 +37,9 @@ _RARE = 0.02  # of the cases: bounds are tried as far as so many have units
 
 def powers_of_two(counts: Floats, scale: float, *, whole: bool) -> Bins:
     """The first histogram without bins that no value fits; the bin of zero is in the middle."""
-    kept = (
-        np.maximum(np.abs(_BEGINS), np.abs(_ENDS)) > 1
-        if whole
-        else np.full(len(counts), fill_value=True)
-    )
+    kept = np.full(len(counts), fill_value=True)
+    if whole:
+        kept = np.maximum(np.abs(_BEGINS), np.abs(_ENDS)) > 1
     kept[_WIDE] = True
     shift = whole * (_BEGINS < 0)  # a bin holds its end above, below zero, and not its begin
     return Bins(
@@ -156,9 +154,8 @@ def read_values(octaves: Bins, fine: Bins, low: float, high: float, *, whole: bo
         )
         if beyond > MODEL.tail_denser * dense:  # a heap
             dense = math.inf
-        bins = bins.beyond(distances[0]).and_also(
-            octaves.outward(centre, sign).beyond(distances[0])
-        )
+        octaves_beyond = octaves.outward(centre, sign).beyond(distances[0])
+        bins = bins.beyond(distances[0]).and_also(octaves_beyond)
         zero = -sign * centre if sign * centre <= 0 else math.inf
         cases = draw_tail(bins, zero, units, distances, dense, draw)
         last = int(np.flatnonzero((cases > 0).mean(axis=0) > _RARE).max(initial=0)) + 1

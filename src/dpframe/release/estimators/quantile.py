@@ -101,10 +101,8 @@ def _likely(
     rank, shift = _public_shift(output, dense_rows)
     still = least + rank * (most - least)
     lower, upper = numbers - errors, numbers + errors
-    lower, upper = (
-        lower - np.maximum(still - lower, 0) * shift,
-        upper + np.maximum(upper - still, 0) * shift,
-    )
+    lower = lower - np.maximum(still - lower, 0) * shift
+    upper = upper + np.maximum(upper - still, 0) * shift
     enough = rows > _least_rows(output, alpha)
     return np.where(enough, np.maximum(lower, least), least), np.where(
         enough, np.minimum(upper, most), most

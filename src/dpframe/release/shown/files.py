@@ -108,9 +108,7 @@ def write_parquet(table: Any, path: Any, about: Fields) -> None:
 
 
 def check_beside(path: Any, *, certificate: bool) -> None:
-    """Check that there is a file beside which a certificate can be written.
-    Errors: InvalidArgument.
-    """
+    """Check that a certificate can be written beside a file. Errors: InvalidArgument."""
     if certificate and not isinstance(path, (str, os.PathLike)):
         raise InvalidArgument(
             "to_csv(certificate=True): give the path of the file, to_csv('table.csv', "
@@ -205,9 +203,7 @@ def _places(name: Any, places: Mapping[str, int]) -> int | None:
 
 
 def formats(table: Any, places: Mapping[str, int]) -> dict[Any, Callable[[Any], str]]:
-    """The form of each column of a pandas table, by name;
-    marks among the numbers stay as they are.
-    """
+    """The form of each column of a pandas table; marks among the numbers stay as they are."""
 
     def format_of(decimals: int) -> Callable[[Any], str]:
         return lambda cell: f"{cell:.{decimals}f}" if isinstance(cell, float) else on_its_day(cell)
@@ -249,9 +245,7 @@ def _axis(axis: Any, change: Callable[[object], object]) -> Any:
 
 
 def _excel_cell(value: object) -> object:
-    """A value that Excel can hold: a time with a zone becomes text, and
-    control characters are replaced.
-    """
+    """A value that Excel can hold: times with a zone are texts, control characters replaced."""
     match value:
         case dt.datetime() if value.tzinfo is not None:
             return value.isoformat(" ")

@@ -151,18 +151,14 @@ class Additive:
 
     @classmethod
     def of(cls, law: Law, scale: object, granularity: object, atom: AtomDomain) -> Additive:
-        """Noise as it was typed.
-        Errors: InvalidArgument, also where the grid does not suit the scale.
-        """
+        """Noise as typed. Errors: InvalidArgument, also where the grid does not suit it."""
         noise = cls(law, checked_scale(scale), atom, checked_granularity(granularity, atom))
         _ = noise.sampler_scale  # refuses such a grid here, not at the first call
         return noise
 
     @cached_property
     def exponent(self) -> int:
-        """The exponent of the grid's step, a power of two (unit of the
-        values); releases lie on this grid.
-        """
+        """The exponent of the grid's step, a power of two (unit of the values)."""
         coarse = None if self.granularity is None else ceil_log2(self.granularity)
         if not self.atom.is_float:
             return coarse or 0
@@ -185,9 +181,7 @@ class Additive:
 
     @property
     def charge(self) -> Fraction:
-        """The largest distance that rounding to the grid can add between
-        two values (unit of the values).
-        """
+        """The largest distance that rounding can add between two values (their unit)."""
         if not self.rounds_first or (self.step == 1 and not self.atom.is_float):
             return Fraction(0)
         return self.step
@@ -231,9 +225,7 @@ class Additive:
         return self.law.rounded if self.atom.is_float else self.law.whole
 
     def release(self, noisy: list[int]) -> list[float]:
-        """Grid units as atoms: clipped to the range of the type;
-        floats are rounded to the nearest.
-        """
+        """Grid units as atoms: clipped to the type; floats are rounded to the nearest."""
         low, high = self.atom.limits
         values = (n * self.step for n in noisy)
         if not self.atom.is_float:
@@ -243,9 +235,7 @@ class Additive:
 
 
 def _inverted(law: Law, scale: float, point: Fraction) -> int:
-    """floor(point + Z + 1/2) for real noise Z.
-    Random bits are drawn until the result is certain.
-    """
+    """floor(point + Z + 1/2) for real noise Z. Bits are drawn until the result is certain."""
     uniforms = [int(w) for w in bits.random_words(2)]
     count = 64
     while True:

@@ -167,9 +167,7 @@ def _sheet(grid: Crosstab, look: Look) -> _Sheet:
 def _with_numbers(
     grid: Crosstab, row_labels: list[str], need: int, room: int, tall: int, look: Look
 ) -> _Sheet | None:
-    """A sheet of cells with numbers; None if labels (slanted if they
-    are long) leave too little room.
-    """
+    """A sheet of cells with numbers; None if labels (slanted if long) leave too little room."""
     most = room // len(grid.columns)
     words = max(len(word) for key in grid.columns for word in label_of_key(key).split())
     width = min(max(need, min(words * 7 + 10, 110), 84 if len(grid.columns) <= 5 else 0), most)
@@ -194,9 +192,7 @@ def _with_numbers(
 
 
 def _turned(columns: Sequence[Any], width: int) -> tuple[list[str], int]:
-    """Labels for narrow columns, and their angle: slanted, or
-    vertical if they have too many lines.
-    """
+    """Labels for narrow columns, and their angle: slanted, or vertical for too many lines."""
     if width >= _UPRIGHT:
         for pixels in (150, 200):
             labels = labels_of(columns, pixels)
@@ -266,9 +262,7 @@ def _text(grid: Crosstab, i: int, j: int) -> str:
 
 
 def _rows(sheet: _Sheet) -> tuple[list[Entries], str | None]:
-    """The cells as rows of data, and the margin of error that all
-    inner cells share, if there is one.
-    """
+    """The cells as rows of data, and the margin of error that all inner cells share, if any."""
     grid = sheet.grid
     height, width = grid.sizes
     shared_error = margins(
