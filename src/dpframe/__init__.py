@@ -1,8 +1,8 @@
 """Differential privacy for pandas and Polars dataframes.
 
-`import dpframe as dp` puts `.dp` on pandas and Polars frames. `df.dp(unit="user_id",
-budget=dp.Budget(epsilon=1.0))` protects a frame; its methods transform it row by row or ask a
-question; `.release(epsilon=...)` answers with noise and pays for it.
+`import dpframe as dp` puts `.dp` on pandas and Polars frames.
+`df.dp(unit="user_id", budget=dp.Budget(epsilon=1.0))` protects a frame; its methods transform it
+row by row or ask a question; `.release(epsilon=...)` answers with noise and pays for it.
 """
 
 from importlib import import_module as _import_module

@@ -110,13 +110,13 @@ for _methods in (FrameCounts, FrameMoments, FrameChoices):
 @explains("df.dp({1})", DOORS)
 @explains("df.dp.{}({}, unit='user_id', max_rows=5, epsilon=0.1)", {**ARGUMENTS, **MATRICES})
 class FrameAccessor(_Accessor):
-    """`df.dp(unit="user_id")` protects; `df.dp.sum("spend", unit="user_id",
-    ...)` asks and releases at once.
+    """`df.dp(unit="user_id")` protects;
+    `df.dp.sum("spend", unit="user_id", ...)` asks and releases at once.
     """
 
     def agg(self, *unnamed: object, **options: Any) -> Release:
-        """`PrivateFrame.agg`, released at once: `df.dp.agg(n=dp.count(), unit="user_id",
-        max_rows=5, epsilon=0.1)`.
+        """`PrivateFrame.agg`, released at once:
+        `df.dp.agg(n=dp.count(), unit="user_id", max_rows=5, epsilon=0.1)`.
 
         A keyword that is no aggregate says whose privacy or what price; use `df.dp(...).agg(...)`
         to name a column so.

@@ -290,7 +290,7 @@ class StoredAnswerWarning(DpFrameWarning):
     that the rows are those of then.
 
     Whatever the rows are, nothing was read or charged. `data=` of `dp.protect` says which rows a
-    table has: then there is no warning, and a name of other rows is refused. `release(...,
-    refresh=True)` pays for a new answer. A period of a series is not refused: the warning has both
-    labels, and the line that corrects it.
+    table has: then there is no warning, and a name of other rows is refused.
+    `release(..., refresh=True)` pays for a new answer. A period of a series is not refused: the
+    warning has both labels, and the line that corrects it.
     """

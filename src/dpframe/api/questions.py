@@ -162,9 +162,9 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         """Several aggregates in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`.
 
         Bound:  the price is split over the totals that they need, by `share=`; what two of them
-                need is paid once. An aggregate may have limits of its own, `dp.mean("spend",
-                max_rows=1)`; others have those of the question. Its totals then move as far as
-                these limits say, and have noise of their own
+                need is paid once. An aggregate may have limits of its own,
+                `dp.mean("spend", max_rows=1)`; others have those of the question. Its totals then
+                move as far as these limits say, and have noise of their own
 
         >>> import polars as pl, dpframe as dp
         >>> visits = pl.DataFrame(

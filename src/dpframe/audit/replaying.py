@@ -481,8 +481,8 @@ def assert_private(
     release : function
         As in `replay`.
     tables : iterable of pairs
-        Pairs of neighbouring tables, such as `[(table, other) for other in
-        dp.audit.neighbours(table, "user")]`.
+        Pairs of neighbouring tables, such as
+        `[(table, other) for other in dp.audit.neighbours(table, "user")]`.
     seeds : int
         How many transcripts are tried for each pair.
 

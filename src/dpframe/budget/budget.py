@@ -111,8 +111,9 @@ class Budget(BudgetAccount, PaysForSeries):
         """Divide a part of this budget over a number of nights, or of periods:
         `allocate("1mo", 12, epsilon=2)`.
 
-        A name without nights is a part that may be spent at any time: `allocate(name="bo",
-        epsilon=1)`. A name alone opens the allowance that it has: `allocate(name="bo")`.
+        A name without nights is a part that may be spent at any time:
+        `allocate(name="bo", epsilon=1)`. A name alone opens the allowance that it has:
+        `allocate(name="bo")`.
 
         Input:  per: the length of a night, "night" (a day), "12h", "1w", or "1mo" for calendar
                 months; nights: the number of nights; epsilon and delta, or rho: the loss of all
@@ -122,9 +123,9 @@ class Budget(BudgetAccount, PaysForSeries):
                 returns the allowance that it has; periods: another word for nights; zone: the time
                 zone in whose calendar days, weeks and months begin, such as "Europe/Vienna", by
                 default UTC
-        Output: an allowance, which pays for releases like a budget: `df.dp(unit=...,
-                budget=allowance)`; `.share` is the part of one night, and `.tonight` is the unspent
-                part of this night
+        Output: an allowance, which pays for releases like a budget:
+                `df.dp(unit=..., budget=allowance)`; `.share` is the part of one night, and
+                `.tonight` is the unspent part of this night
         Bound:  (ε, δ) or ρ for all releases of all nights. With a δ the releases are counted in ρ
                 if a count of one night then has less noise: see `dpframe.budget.allowance.planned`
         Errors: InvalidArgument, InvalidPrice, BudgetExceeded; ReleaseMismatch if the name has

@@ -46,8 +46,8 @@ State = Fields  # {"caps": Recorded, "periods": {"day": {"of": "2026-11-23", "sp
 
 
 class Caps(Hints):
-    """The most that releases may cost: `ledger.budget("orders", epsilon=10,
-    caps=dp.Caps(release=0.5, day=1))`.
+    """The most that releases may cost:
+    `ledger.budget("orders", epsilon=10, caps=dp.Caps(release=0.5, day=1))`.
 
     Input:  release: one release; spender: all releases of one spender, see `Ledger.budget`; day,
             week, month: all releases of a calendar day, of a week from Monday on, of a calendar

@@ -95,8 +95,8 @@ _FROM_TEXT: Fields = {
 
 @dataclass(frozen=True, init=False)
 class Policy(Hints):
-    """A policy file that was read: `dp.protect(table,
-    policy=dp.Policy("visits.toml"))`, or just the path there.
+    """A policy file that was read:
+    `dp.protect(table, policy=dp.Policy("visits.toml"))`, or just the path there.
 
     Input:  path: of a TOML file with entries named like the arguments of `dp.protect`: unit,
             people, neighbors, max_rows, max_groups, max_rows_per_group, min_units, tables [bounds]

@@ -168,8 +168,8 @@ class PartBudget(PaidBy):
 
 
 class Allowance(PaidBy, PaysForSeries):
-    """A budget for releases night by night: `df.dp(unit='user_id',
-    budget=budget.allocate(nights=90, epsilon=2))`.
+    """A budget for releases night by night:
+    `df.dp(unit='user_id', budget=budget.allocate(nights=90, epsilon=2))`.
 
     Each night has an equal part, and the part of tomorrow cannot be spent today. The whole
     allowance was charged to the budget when it was made. `tonight` is the unspent part of this

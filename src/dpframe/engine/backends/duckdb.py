@@ -327,9 +327,9 @@ def _check_statistics(types: Iterable[DType]) -> None:
     is NaN, for a table with floats.
 
     DuckDB takes the smallest and the largest float of a Parquet file from the file's statistics,
-    which leave out NaN. It replaces `isnan(x)` by false where the largest float is a number, and `x
-    > 5` where the largest float is 2. So rows with NaN would count as values, or not, according to
-    the floats of other people. `_held` reads the bits of each float instead: DuckDB has no
+    which leave out NaN. It replaces `isnan(x)` by false where the largest float is a number, and
+    `x > 5` where the largest float is 2. So rows with NaN would count as values, or not, according
+    to the floats of other people. `_held` reads the bits of each float instead: DuckDB has no
     statistics of bits that were read as a whole number. This check asks DuckDB for the statistics
     of that number in three tables of its own, whose statistics of floats differ.
 

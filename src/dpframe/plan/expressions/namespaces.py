@@ -125,8 +125,8 @@ class TextNamespace(Hints, Generic[E]):
         return self._expr._call("str.contains", literal=found)
 
     def extract(self, pattern: str, group_index: int = 1, *, regex: bool = True) -> E:
-        """A group of the first match of a pattern: `str.extract("ward
-        ([0-9]+)")`; null where nothing matches.
+        """A group of the first match of a pattern:
+        `str.extract("ward ([0-9]+)")`; null where nothing matches.
 
         Of several matches at one place it is that which is tried first, as in Polars and Python.
         `group_index=0` is the whole match. A group is in every match, once: it stands in no other
@@ -285,8 +285,8 @@ class TextNamespace(Hints, Generic[E]):
         return self._expr._call("str.to_date", format=form)
 
     def to_datetime(self, format: str | None = None) -> E:
-        """The time that a text names, such as `str.to_datetime("%d.%m.%Y
-        %H:%M")`; null where it is none.
+        """The time that a text names, such as
+        `str.to_datetime("%d.%m.%Y %H:%M")`; null where it is none.
 
         Input:  format: as in `to_date`, with %H, %M and %S too, which are 0 where they are left
                 out. Without a format, the text is read as `cast("datetime")` reads it

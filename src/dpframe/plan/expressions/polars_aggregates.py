@@ -260,8 +260,8 @@ def _named(tree: Tree) -> Iterator[str]:
 
 
 def _columns(tree: Tree, schema: Schema) -> list[Tree]:
-    """A row expression for each of the columns that `pl.col("x",
-    "y")` or a selector names in it.
+    """A row expression for each of the columns that
+    `pl.col("x", "y")` or a selector names in it.
     """
     meant = list(_meanings(tree, schema))
     names = dict.fromkeys(name for listed in meant for name in listed)

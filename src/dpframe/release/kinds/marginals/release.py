@@ -56,11 +56,11 @@ class MarginalsRelease(Released[Table_co], Mapping[Names, Release[Table_co]]):
     `out["a", "b"]` is a `Release`, here a crosstab with its margins. There is one for every set of
     columns that a table of the workload has, in any order, down to `out["a"]` and the total,
     `out[()]`. Iterating yields the columns of the tables of the question. `nonnegative` and `round`
-    change all tables together, so that they still agree. If one table is changed alone, `out["a",
-    "b"].round()`, it no longer agrees; it warns of that, and its report says so. `out.table` and
-    files have all tables of the question in one: keys as text, and "All" in columns that a table
-    does not have; an Excel file has a sheet for each. `cost` is the loss that was charged once for
-    all of them.
+    change all tables together, so that they still agree. If one table is changed alone,
+    `out["a", "b"].round()`, it no longer agrees; it warns of that, and its report says so.
+    `out.table` and files have all tables of the question in one: keys as text, and "All" in columns
+    that a table does not have; an Excel file has a sheet for each. `cost` is the loss that was
+    charged once for all of them.
 
     >>> import polars as pl, dpframe as dp
     >>> people = pl.DataFrame(

@@ -29,8 +29,8 @@ class TotalChange:
 
     `names` are the columns that the total is released as, and `unit` is the value of one of its
     integer (column unit). `one` is the sensitivity if a unit joins or leaves. `swing` is the
-    largest difference between two units' entries. `lower` is the smallest entry, so that `lower +
-    swing` is the largest; None if an earlier version did not store it.
+    largest difference between two units' entries. `lower` is the smallest entry, so that
+    `lower + swing` is the largest; None if an earlier version did not store it.
     """
 
     names: tuple[str, ...]
