@@ -2,7 +2,6 @@
 The functions of statistics are in `statistics`.
 """
 
-from dpframe.api.arguments import Pair
 from dpframe.api.automatic import Auto
 from dpframe.api.declaring import Declarations, protect
 from dpframe.api.frame import PrivateFrame
@@ -14,7 +13,6 @@ from dpframe.api.several import concat
 __all__ = [
     "Auto",
     "Declarations",
-    "Pair",
     "PrivateFrame",
     "PrivateGroupBy",
     "Query",

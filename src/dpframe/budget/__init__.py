@@ -2,12 +2,11 @@
 charged before any row is read.
 """
 
-from dpframe.budget.accountants import Accountant
 from dpframe.budget.adaptive import Normal
 from dpframe.budget.allowance import Allowance, Forecast, PartBudget, per_cent_left
 from dpframe.budget.budget import Budget
 from dpframe.budget.caps import NAMES as CAPS
-from dpframe.budget.caps import Cap, Caps
+from dpframe.budget.caps import Caps
 from dpframe.budget.entries import PENDING, Charge, Entry, canonical, loss_json
 from dpframe.budget.ledger import Ledger
 from dpframe.budget.losses import (
@@ -27,10 +26,8 @@ from dpframe.budget.receipts import Page, Receipt, Standing, Stored, Within
 __all__ = [
     "CAPS",
     "PENDING",
-    "Accountant",
     "Allowance",
     "Budget",
-    "Cap",
     "Caps",
     "Charge",
     "Entry",

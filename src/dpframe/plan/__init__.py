@@ -123,7 +123,6 @@ from dpframe.plan.operations import (
 from dpframe.plan.question import Question
 from dpframe.plan.scalars import (
     alike,
-    as_held,
     check_choice,
     counted,
     has_zone,
@@ -248,7 +247,6 @@ __all__ = [
     "Window",
     "alike",
     "as_dtype",
-    "as_held",
     "asked",
     "between_totals",
     "beyond_words",

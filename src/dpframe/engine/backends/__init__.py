@@ -23,7 +23,6 @@ from dpframe.engine.backends.base import (
     Replaced,
     Selection,
     Stripped,
-    Work,
 )
 
 __all__ = [
@@ -37,7 +36,6 @@ __all__ = [
     "Replaced",
     "Selection",
     "Stripped",
-    "Work",
     "backend_named",
     "backend_of",
     "backend_taking",

@@ -8,14 +8,12 @@ from dpframe.engine.parts.buckets import (
 )
 from dpframe.engine.parts.sums import (
     Sums,
-    collected,
     planned,
 )
 
 __all__ = [
     "Sums",
     "added",
-    "collected",
     "planned",
     "set_most",
 ]

@@ -14,7 +14,6 @@ from dpframe.plan.tables.marginals import (
     titled,
 )
 from dpframe.plan.tables.synthesis import (
-    LARGEST_TABLE,
     LinkedRows,
     Synthesis,
     SyntheticColumn,
@@ -22,7 +21,6 @@ from dpframe.plan.tables.synthesis import (
 
 __all__ = [
     "COUNT",
-    "LARGEST_TABLE",
     "Hierarchy",
     "LinkedRows",
     "Marginals",

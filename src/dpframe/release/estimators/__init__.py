@@ -25,7 +25,6 @@ from dpframe.release.estimators.geometric_mean import GeometricMeanEstimator
 from dpframe.release.estimators.influence import (
     Influence,
     NoisyColumn,
-    Parts,
     Sampled,
     adaptive_moments,
     covariances,
@@ -56,7 +55,6 @@ __all__ = [
     "Influence",
     "Noisy",
     "NoisyColumn",
-    "Parts",
     "Sampled",
     "Shrunk",
     "adaptive_moments",

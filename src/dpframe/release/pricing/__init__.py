@@ -8,8 +8,7 @@ from dpframe.release.pricing.allocation import (
     parts_of,
     planned,
 )
-from dpframe.release.pricing.bought_noise import PricedTotal
-from dpframe.release.pricing.choice_mechanisms import Chooses, Exponential, TruncatedGeometric
+from dpframe.release.pricing.choice_mechanisms import Exponential, TruncatedGeometric
 from dpframe.release.pricing.joint_noise import JointNoise, simulated
 from dpframe.release.pricing.keys import spread_of
 from dpframe.release.pricing.mechanisms import (
@@ -18,11 +17,9 @@ from dpframe.release.pricing.mechanisms import (
     DiscreteLaplace,
     Event,
     Gaussian,
-    JointLaplace,
     Laplace,
     Mechanism,
     NoNoise,
-    PairedLaplace,
     Parameters,
 )
 from dpframe.release.pricing.noise import Fitted, Noise, NoiseKind, NoisePlan, Rule
@@ -40,7 +37,6 @@ from dpframe.release.pricing.price import (
     read_prices,
 )
 from dpframe.release.pricing.shared_noise import (
-    Elliptic,
     KNorm,
     check_shared,
     may_share,
@@ -51,9 +47,7 @@ __all__ = [
     "UNNAMED",
     "AddsNoise",
     "Allocation",
-    "Chooses",
     "DiscreteLaplace",
-    "Elliptic",
     "EpsilonFromRho",
     "EpsilonPrice",
     "Event",
@@ -61,7 +55,6 @@ __all__ = [
     "Fitted",
     "Gaussian",
     "GaussianPrice",
-    "JointLaplace",
     "JointNoise",
     "KNorm",
     "Laplace",
@@ -70,10 +63,8 @@ __all__ = [
     "Noise",
     "NoiseKind",
     "NoisePlan",
-    "PairedLaplace",
     "Parameters",
     "Price",
-    "PricedTotal",
     "RhoPrice",
     "Rule",
     "TruncatedGeometric",

@@ -8,7 +8,6 @@ from dpframe.release.shown.charts import (
     Heading,
     decimals_by_column,
     distances_chart,
-    forecast_chart,
     grouped_chart,
     in_words,
     priced_chart,
@@ -20,11 +19,10 @@ from dpframe.release.shown.error_tables import (
     error_table,
     errors_together,
     largest_error,
-    largest_errors,
     noise_rows,
     noise_table,
 )
-from dpframe.release.shown.files import check_installed, whole
+from dpframe.release.shown.files import whole
 from dpframe.release.shown.ledger_page import cap_words, charge_rows, ledger_page
 from dpframe.release.shown.left_out import bias_words
 from dpframe.release.shown.release import Release
@@ -53,19 +51,16 @@ __all__ = [
     "bias_words",
     "cap_words",
     "charge_rows",
-    "check_installed",
     "completed",
     "decimals_by_column",
     "distances_chart",
     "error_table",
     "errors_together",
     "fixed_words",
-    "forecast_chart",
     "grouped_chart",
     "hidden_words",
     "in_words",
     "largest_error",
-    "largest_errors",
     "ledger_page",
     "loss_words",
     "noise_rows",

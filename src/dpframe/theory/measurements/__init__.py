@@ -6,9 +6,6 @@ from dpframe.theory.measurements.additive_noise import (
     gaussian,
     laplace,
 )
-from dpframe.theory.measurements.grid_noise import (
-    checked_scale,
-)
 from dpframe.theory.measurements.selections import (
     noisy_max,
     noisy_top_k,
@@ -20,7 +17,6 @@ from dpframe.theory.measurements.thresholds import (
 )
 
 __all__ = [
-    "checked_scale",
     "gaussian",
     "gaussian_threshold",
     "laplace",

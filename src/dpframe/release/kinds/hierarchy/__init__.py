@@ -3,11 +3,10 @@ exact, and what people read of them.
 """
 
 from dpframe.release.kinds.hierarchy.draw import (
-    drawn_levels,
     exact_levels,
     fitted_levels,
     level_variances,
 )
 from dpframe.release.kinds.hierarchy.release import HierarchyRelease
 
-__all__ = ["HierarchyRelease", "drawn_levels", "exact_levels", "fitted_levels", "level_variances"]
+__all__ = ["HierarchyRelease", "exact_levels", "fitted_levels", "level_variances"]

@@ -2,6 +2,6 @@
 squares over published blocks.
 """
 
-from dpframe.release.kinds.series.series import Series, open_series
+from dpframe.release.kinds.series.series import Series
 
-__all__ = ["Series", "open_series"]
+__all__ = ["Series"]

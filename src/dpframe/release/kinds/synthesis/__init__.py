@@ -2,6 +2,6 @@
 model, and what people read of it.
 """
 
-from dpframe.release.kinds.synthesis.release import SyntheticRelease, synthetic_answer
+from dpframe.release.kinds.synthesis.release import SyntheticRelease
 
-__all__ = ["SyntheticRelease", "synthetic_answer"]
+__all__ = ["SyntheticRelease"]

@@ -25,7 +25,6 @@ from dpframe.theory.formulas.error.quantile_interval import (
     margin,
 )
 from dpframe.theory.formulas.error.shrinkage import (
-    GroupSpread,
     average_critical,
     group_spread,
     safe_moves,
@@ -49,7 +48,6 @@ from dpframe.theory.formulas.error.sums import (
 
 __all__ = [
     "Attributes",
-    "GroupSpread",
     "Source",
     "average_critical",
     "cell_variance",
