@@ -127,14 +127,11 @@ def _add_changing(verbs: Any) -> None:
         )
     close = add_for_ledger(verbs, "close", "end a share; its budget has back what is left", _close)
     close.add_argument("share", help="its name")
-    for command in (transfer, close):
+    for command in (transfer, close, resolve, acknowledge, caps):
         command.add_argument(
             "--budget", help="the name of the budget, where the ledger has several"
         )
     for command in (resolve, acknowledge, caps):
-        command.add_argument(
-            "--budget", help="the name of the budget, where the ledger has several"
-        )
         command.add_argument("--by", help="who does it; by default the user of this machine")
 
 

@@ -278,6 +278,10 @@ class Total:
             return len(self.cuts) + 1 if self.candidates is None else self.candidates.count
         return len(self.values) or None
 
+    def reads(self, column: Column) -> bool:
+        """Whether it adds up the values of a column."""
+        return self.column is not None and self.column.id == column.id
+
     @cached_property
     def key(self) -> tuple[object, ...]:
         """Two totals with the same key are the same total, and are paid for once."""

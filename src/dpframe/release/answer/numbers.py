@@ -222,7 +222,7 @@ class Numbers:
             name, total = other.totals[-1]
             if total.kind not in COUNTED:
                 continue
-            same = total.column is not None and column is not None and total.column.id == column.id
+            same = column is not None and total.reads(column)
             place = 0 if same else COUNTED.index(total.kind) + 1
             if place < best:
                 values = floats_of(self.drawn, other.name) / self.factor_of(other)

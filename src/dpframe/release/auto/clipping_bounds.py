@@ -161,11 +161,7 @@ def _most_inside(
             with probability a
     """
     low, high = float(bounds.lower), float(bounds.upper)
-    ranks = [
-        o.rank
-        for o in question.outputs
-        if any(t.column is not None and t.column.id == column.id for _, t in o.totals)
-    ]
+    ranks = [o.rank for o in question.outputs if any(t.reads(column) for _, t in o.totals)]
     if values is not None and None not in ranks:
         cumulative, part = np.cumsum(values.parts.mean(axis=0)), MODEL.outside_central
         first, last = np.minimum(np.searchsorted(cumulative, [part, 1 - part]), len(cumulative) - 1)
@@ -228,7 +224,7 @@ def _best(question: Question, column: Column, values: BinnedValues, rest: Price)
     noise = _relative_noise(plan, column) * groups / values.units
     total = np.zeros(len(first))
     for output in question.outputs:
-        if not any(m.column is not None and m.column.id == column.id for _, m in output.totals):
+        if not any(m.reads(column) for _, m in output.totals):
             continue
         rank = output.rank
         errors = estimator_of(output).clipping_error(values, first, last, noise[:, None])
@@ -331,7 +327,7 @@ def _relative_noise(plan: NoisePlan, column: Column) -> float:
     deviations = [
         noise.deviation / float(noise.total.sensitivity.scaled(noise.total.unit).l1)
         for noise in plan.noises
-        if noise.total.column is not None and noise.total.column.id == column.id and not noise.exact
+        if noise.total.reads(column) and not noise.exact
     ]
     return max(deviations, default=0.0)
 
