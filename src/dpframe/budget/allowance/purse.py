@@ -1,6 +1,4 @@
-"""Budgets that another one pays for: for one part of a partition, and an
-allowance, which is divided over nights.
-"""
+"""Budgets that another one pays for: for a part of a partition, or an allowance by nights."""
 
 from __future__ import annotations
 
@@ -44,9 +42,7 @@ class _Tonight:
         return False
 
     def enter(self, page: Page, loss: Loss) -> tuple[Loss, Fields]:
-        """Errors: BudgetExceeded if the loss is more than tonight's share has left;
-        BudgetMismatch for its holder.
-        """
+        """Errors: BudgetExceeded beyond tonight's share; BudgetMismatch for its holder."""
         holder_of(self.opening, page.role)
         record = AllowanceRecord.on(page, self.opening)
         night = record.pace.night(account.now())
@@ -94,9 +90,7 @@ class PaidBy(Hints):
 
     @property
     def failures(self) -> Failures:
-        """The number of releases of the whole budget that failed after they were
-        charged: see `Budget.failures`.
-        """
+        """The number of failed releases of the whole budget: see `Budget.failures`."""
         return self._budget.failures
 
     def entries(
@@ -106,15 +100,11 @@ class PaidBy(Hints):
         return self._budget.entries(name, under, number)
 
     def tables(self, opening: int) -> dict[int, bytes]:
-        """The stored tables of the charges that one charge, the opening, paid
-        for, by the number of the charge.
-        """
+        """The stored tables of charges that the opening paid for, by the charge's number."""
         return self._budget.tables(opening)
 
     def fail(self, receipt: Receipt) -> None:
-        """Record that an error was raised after a charge.
-        Failures are counted for the whole budget.
-        """
+        """Record an error after a charge. Failures are counted for the whole budget."""
         self._budget.fail(receipt)
 
 
@@ -214,9 +204,7 @@ class Allowance(PaidBy, PaysForSeries):
 
     @property
     def limit(self) -> Loss:
-        """The largest loss of all releases of all nights together, with
-        what was moved to it and from it.
-        """
+        """The largest loss of all nights together, with what was moved to it and from it."""
         return self._record.limit
 
     @property
@@ -272,9 +260,7 @@ class Allowance(PaidBy, PaysForSeries):
         return replace(receipt, remaining=self.remaining)
 
     def open(self, loss: Loss, subject: str | None, query: str, **options: Any) -> Entry:
-        """Charge once, in advance, to this night's part; see `Budget.open`.
-        Errors: BudgetExceeded.
-        """
+        """Charge once for this night's part; see `Budget.open`. Errors: BudgetExceeded."""
         return self._budget.open(
             self._in_terms(loss), subject, query, within=_Tonight(self._opening), **options
         )
@@ -371,9 +357,7 @@ def _no_part(budget: account.BudgetAccount, name: str) -> InvalidPrice:
 
 
 def _other_part(stands: Allowance, name: str, plan: Fields) -> ReleaseMismatch:
-    """The refusal of a name whose part has another schedule or price.
-    Input: plan: what was typed.
-    """
+    """The refusal of a name whose part has another schedule or price; plan: what was typed."""
     opening, closed, another = stands._opening, stands._record.closed, f"name={name + ' 2'!r}, ..."
     if closed is not None:
         return ReleaseMismatch(
@@ -391,9 +375,7 @@ def _other_part(stands: Allowance, name: str, plan: Fields) -> ReleaseMismatch:
 
 
 def _begun(per: object, start: object, zone: str | None) -> tuple[dt.datetime | None, Periods]:
-    """The start as it was typed, or None; and the periods from then on, or
-    from the one that today is in.
-    """
+    """The typed start, or None; and the periods from then on, or from today's on."""
     clock = dt.UTC if zone is None else read_zone(zone)
     if start is not None:
         begins = read_start(start, clock)

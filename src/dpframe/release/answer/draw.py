@@ -141,9 +141,7 @@ def drawn_influences(
 def _moved(
     question: Question, plan: NoisePlan, first: tuple[pl.DataFrame, dict[str, Floats]]
 ) -> list[tuple[ReleasedColumn, Influence, str, Total]]:
-    """The columns that have influences, these influences, and the name and
-    total of each product of them.
-    """
+    """The columns that have influences, these, and the name and total of each product."""
     table, parts = first
     columns = [o for o in question.outputs if adaptive_moments(o)]
     pairs = coefficient_influences(question.outputs, plan, table) or [
@@ -165,9 +163,7 @@ def _released_of(raw: Totals, table: pl.DataFrame, by: Sequence[str]) -> pl.Data
 
 
 def aligned(held: pl.DataFrame, values: WideIntegers, wanted: pl.DataFrame) -> WideIntegers:
-    """Numbers of groups in the order of the wanted ones;
-    0 for a group that a second reading does not find.
-    """
+    """Numbers of groups in the wanted order; 0 for one that a second reading does not find."""
     table = held.with_columns(pl.Series("value of a key", values))
     joined = wanted.join(table, on=wanted.columns, how="left", maintain_order="left")
     return joined.get_column("value of a key").fill_null(0).to_numpy()
@@ -255,9 +251,7 @@ def _columns(
 
 
 def _ends(choices: Mapping[Noise, PlaceCounts], noisy: Noisy) -> dict[str, Floats]:
-    """The two ends of each quantile's interval, if it was paid for
-    (column unit), by `end_names`.
-    """
+    """The two ends of each quantile's interval, if paid for (column unit), by `end_names`."""
     parts: dict[str, Floats] = {}
     for noise, counts in choices.items():
         total = noise.total
@@ -287,8 +281,7 @@ def _column(output: ReleasedColumn, values: Any) -> pl.Series:
 
 
 def _keep(plan: NoisePlan, noisy: Noisy, raw: Noisy) -> Booleans:
-    """Groups found in the data that are released: by their noisy number of
-    units, or by the optimal rule.
+    """Groups found in the data that are released: by noisy units, or by the optimal rule.
 
     Bound: groups that are too small for `min_units=` are none, see
            `release.pricing.keys.least_number`
@@ -340,9 +333,7 @@ def _with_noise(totals: Sequence[tuple[Noise, WideIntegers]]) -> dict[TotalKey, 
 def _with_joint_noise(
     totals: Sequence[tuple[JointNoise, Noise, WideIntegers]],
 ) -> dict[TotalKey, Any]:
-    """Noisy totals of which several have one noise in each group:
-    see `theory.formulas.loss.joint_scale`.
-    """
+    """Noisy totals that share a noise in each group: see `theory.formulas.loss.joint_scale`."""
     sets: dict[str, list[tuple[JointNoise, Noise, WideIntegers]]] = {}
     for member in totals:
         sets.setdefault(member[0].first, []).append(member)
@@ -438,9 +429,7 @@ def _label(other: Key, keys: pl.DataFrame) -> pl.DataFrame:
 
 
 def _is_label(label: pl.DataFrame, keys: pl.DataFrame) -> Booleans:
-    """Groups whose key is that label: they are part of its row.
-    A null in the label matches no group.
-    """
+    """Groups whose key is that label: they are part of its row. A null matches no group."""
     same = [pl.col(name) == pl.lit(label.get_column(name)).first() for name in keys.columns]
     return keys.select(pl.all_horizontal(same).fill_null(False)).to_series().to_numpy()
 
@@ -448,9 +437,7 @@ def _is_label(label: pl.DataFrame, keys: pl.DataFrame) -> Booleans:
 def _with_rest(
     rest: Sequence[Noise], exact: Noisy, in_rest: Booleans, noisy: Noisy
 ) -> dict[TotalKey, Any]:
-    """Noisy totals of the released groups, then one of all other
-    groups together, with its own noise.
-    """
+    """Noisy totals of the released groups, then one of all others, with its own noise."""
     totals, cells = [], {}
     for noise in rest:
         key = cells[noise.total.key] = replace(noise.total, collects=False).key

@@ -66,9 +66,7 @@ class Mechanism(ABC):
 
     @property
     def deviation(self) -> float:
-        """Standard deviation of the real noise, before rounding;
-        for a choice, that of Laplace noise of its scale.
-        """
+        """Standard deviation before rounding; of a choice, that of Laplace noise of its scale."""
         return math.sqrt(2) * self.scale
 
     @property
@@ -84,9 +82,7 @@ class Mechanism(ABC):
 
     @property
     def apart(self) -> float:
-        """Variance of the difference of two groups' noises, over that of
-        independent ones; 1 where they are.
-        """
+        """Variance of the difference of two groups' noises, over that of independent ones."""
         return 1.0
 
     def error(self, alpha: float, per: int = 1) -> float:
@@ -111,8 +107,7 @@ class Mechanism(ABC):
         raise UnsupportedOperation(f"{self.label}: it finds no keys.")
 
     def rho(self, bound: Sensitivity) -> Fraction:
-        """The cost in ρ on a total with this sensitivity:
-        at most ε·tanh(ε/2), that of any mechanism of its ε.
+        """The cost in ρ on a total: at most ε·tanh(ε/2), that of any mechanism of its ε.
 
         Source: `theory.formulas.loss.loss.pure_to_zcdp`
         Errors: UnsupportedOperation if it is unknown
@@ -125,16 +120,12 @@ class Mechanism(ABC):
         return Fraction(pure_to_zcdp(epsilon)) if epsilon else Fraction(0)
 
     def mu_squared(self, bound: Sensitivity) -> Fraction | None:
-        """μ² of Gaussian privacy on a total: as much as any mechanism of
-        its ε; None if that is unknown.
-        """
+        """μ² of Gaussian privacy on a total, as for any mechanism of its ε; None if unknown."""
         epsilon = self.epsilon(bound)
         return pure_to_gdp(epsilon) if epsilon else epsilon
 
     def event(self, bound: Sensitivity) -> Event:
-        """The mechanism in the words of Google's dp-accounting;
-        an unsupported event if it has no name there.
-        """
+        """The mechanism in the words of dp-accounting; unsupported if it has no name there."""
         return UNNAMED
 
 
@@ -158,9 +149,7 @@ class AddsNoise(Mechanism):
     @property
     @abstractmethod
     def laplaces(self) -> tuple[float, ...]:
-        """Scales of independent Laplace noises that, added to `normals`, have at
-        least the tails of the real noise.
-        """
+        """Scales of Laplace noises that, with `normals`, have at least the tails of the noise."""
 
     @property
     def normals(self) -> tuple[float, ...]:
@@ -169,9 +158,7 @@ class AddsNoise(Mechanism):
 
     @property
     def normal(self) -> bool:
-        """Whether it is normal noise, so that weighted sums of it are normal too,
-        and its costs add up by squares.
-        """
+        """Whether it is normal noise: then weighted sums are normal, and costs add by squares."""
         return bool(self.normals)
 
     @property
@@ -194,9 +181,7 @@ class AddsNoise(Mechanism):
 
     @property
     def variance(self) -> float:
-        """Variance of the noise that is drawn, at most:
-        that of the real noise, and a quarter for its rounding.
-        """
+        """Variance of the drawn noise, at most: the real noise's, and a quarter for rounding."""
         return self.deviation**2 + self.step**2
 
     def rule(self, delta: Fraction, spread: Spread) -> tuple[int, Fraction | None]:
@@ -205,9 +190,7 @@ class AddsNoise(Mechanism):
     def simulated(
         self, draw: np.random.Generator, shape: tuple[int, ...], deviation: float
     ) -> Floats:
-        """Real noise with a standard deviation, from an ordinary generator.
-        It simulates, and protects nobody.
-        """
+        """Real noise with a standard deviation, not secret: it simulates, and protects nobody."""
         if self.normal:
             return np.asarray(deviation * draw.normal(size=shape))
         return np.asarray(deviation / np.sqrt(2) * draw.laplace(size=shape))
@@ -241,9 +224,7 @@ class NoNoise(AddsNoise):
 
     @property
     def parameters(self) -> Parameters:
-        """Those of noise of scale 1: a certificate has no scale of
-        0, and nothing follows from it.
-        """
+        """Those of noise of scale 1: no certificate has a scale of 0, nothing follows from it."""
         return {"scale": Fraction(1)}
 
     def error(self, alpha: float, per: int = 1) -> float:
@@ -458,9 +439,7 @@ class Gaussian(AddsNoise):
         return bound.l2_squared / (2 * Fraction(self.scale) ** 2)
 
     def mu_squared(self, bound: Sensitivity) -> Fraction:
-        """2ρ: it is exactly a Gaussian mechanism, since the noise is real and
-        is rounded after it was added.
-        """
+        """2ρ: it is exactly a Gaussian mechanism, since real noise is rounded afterwards."""
         return 2 * self.rho(bound)
 
     def event(self, bound: Sensitivity) -> Event:

@@ -1,6 +1,4 @@
-"""Layouts of released tables: a long table as a crosstab or as a description,
-and in the user's kind of table.
-"""
+"""Layouts of released tables: as a crosstab, as a description, and in the user's kind of table."""
 
 from __future__ import annotations
 
@@ -72,14 +70,10 @@ class Crosstab:
 
     @cached_property
     def order(self) -> list[int]:
-        """The rows as they are read: a subtotal stands after the
-        last of the rows that it adds up.
-        """
+        """The rows as they are read: a subtotal stands after the rows that it adds up."""
         height = self.sizes[0]
-        parts, bottom = (
-            range(height, len(self.rows) - 1),
-            range(max(len(self.rows) - 1, height), len(self.rows)),
-        )
+        parts = range(height, len(self.rows) - 1)
+        bottom = range(max(len(self.rows) - 1, height), len(self.rows))
         last = {key[0]: row for row, key in enumerate(self.rows[:height])}
         after = {last[self.rows[part][0]]: part for part in parts}
         return [
@@ -132,9 +126,7 @@ class Crosstab:
 
     @cached_property
     def errors(self) -> Floats:
-        """The largest distance from each number to an end of its
-        interval; NaN where it is not known.
-        """
+        """The largest distance from each number to an end of its interval; NaN if unknown."""
         return np.maximum(np.maximum(self.numbers - self.lower, self.upper - self.numbers), 0.0)
 
 
@@ -208,17 +200,14 @@ def subtotals(rows: Sequence[Key]) -> dict[Any, list[int]]:
 
 
 def lines_of(table: pl.DataFrame, names: Sequence[str]) -> tuple[list[Key], list[Array]]:
-    """The distinct keys of some columns, in order, and for each the positions
-    of its rows in the long table.
-    """
+    """The distinct keys of some columns, in order, and for each the places of its rows."""
     at = unlike("at", set(names))
     groups = table.select(names).with_row_index(at).group_by(names, maintain_order=True).agg(at)
     return groups.select(names).rows(), [rows.to_numpy() for rows in groups.get_column(at)]
 
 
 def _shares(grid: Crosstab, layout: Layout, counted: Floats, share: ShareError) -> Crosstab:
-    """Each number divided by its row margin, its column margin or the total,
-    with the margins of `pd.crosstab`.
+    """Each number divided by its row margin, column margin or the total, as in `pd.crosstab`.
 
     Input:  grid: cells and margins, whose intervals are around the numbers as drawn; counted: how
             many cells each of its numbers adds up
@@ -237,10 +226,8 @@ def _shares(grid: Crosstab, layout: Layout, counted: Floats, share: ShareError) 
     of = {"index": np.s_[:, -1:], "columns": np.s_[-1:, :], "all": np.s_[-1:, -1:]}[
         layout.normalize
     ]
-    middle, length = (
-        (grid.lower + grid.upper) / 2,
-        (grid.upper - grid.lower) / 2 + share.half - share.moved,
-    )
+    middle = (grid.lower + grid.upper) / 2
+    length = (grid.upper - grid.lower) / 2 + share.half - share.moved
     own, part = length[of] ** 2, counted / np.maximum(counted[of], 1)
     factor = 1 + share.moved / np.where(length > 0, length, 1.0)
     # (1 + 1/t) moved² (1 + |r|)², of which the last is <= 2 + 2r²
@@ -248,10 +235,8 @@ def _shares(grid: Crosstab, layout: Layout, counted: Floats, share: ShareError) 
     squares = factor * length**2 + beside, factor * part * own, factor * own + beside
     low, high = quotient_ends(middle, np.broadcast_to(middle[of], middle.shape), squares)
     open_ended, (least, most) = np.isnan(low) & ~np.isnan(length), share.ends
-    low, high = (
-        np.where(open_ended, least, np.maximum(low, least)),
-        np.where(open_ended, most, np.minimum(high, most)),
-    )
+    low = np.where(open_ended, least, np.maximum(low, least))
+    high = np.where(open_ended, most, np.minimum(high, most))
     ratio = grid.numbers / np.where(grid.numbers[of] > 0, grid.numbers[of], np.nan)
     values = ratio.astype(np.object_)
     values[np.isnan(ratio)] = None
@@ -303,9 +288,7 @@ def _margin(keys: list[Key]) -> Key:
 
 
 def unlike(name: str, names: set[Any]) -> str:
-    """A name that is not among `names`: underscores are appended
-    until it differs from all of them.
-    """
+    """A name that is not among `names`: underscores are appended until it differs."""
     while name in names:
         name += "_"
     return name
@@ -315,9 +298,7 @@ def unlike(name: str, names: set[Any]) -> str:
 
 
 def _polars(table: pl.DataFrame, grid: Crosstab) -> pl.DataFrame:
-    """A Polars table with one column for each key across;
-    keys down become text if there is a margin.
-    """
+    """A Polars table with a column for each key across; keys down are text beside a margin."""
     height, width = grid.sizes
     labels = _labels(grid.columns[:width], set(grid.down))
     if len(grid.columns) > width:
@@ -353,9 +334,7 @@ def as_text(keys: pl.Series) -> pl.Series:
 
 
 def with_every_key(table: pl.DataFrame, fillers: Mapping[str, str]) -> pl.DataFrame:
-    """A table with all of some keys, as texts; a filler stands in the
-    columns that the table does not have.
-    """
+    """A table with all of some keys, as texts; a filler is in columns that it does not have."""
     keys = [
         (as_text(table[name]) if name in table.columns else pl.lit(filler)).alias(name)
         for name, filler in fillers.items()
@@ -364,9 +343,7 @@ def with_every_key(table: pl.DataFrame, fillers: Mapping[str, str]) -> pl.DataFr
 
 
 def _labels(keys: list[Key], names: set[str]) -> list[str]:
-    """Keys as distinct column names: ("a", 1) becomes "a, 1";
-    underscores distinguish equal names.
-    """
+    """Keys as distinct column names: ("a", 1) is "a, 1"; underscores tell equal names apart."""
     labels, names = [], set(names)
     for key in keys:
         labels.append(unlike(label_of(key), names))
@@ -423,9 +400,7 @@ def described_errors(numbers: Numbers, errors: pl.DataFrame) -> pl.DataFrame:
 
 
 def errors_across(numbers: Numbers, errors: pl.DataFrame) -> dict[str, list[float | None]]:
-    """The error of each cell, by column; None for the bounds, which are
-    exact, and for cells that are null.
-    """
+    """The error of each cell, by column; None for exact bounds and for cells that are null."""
     table, named = described_table(numbers), described_errors(numbers, errors)
     by_cell = {
         (column, label): error
@@ -456,9 +431,7 @@ def _cells(numbers: Numbers) -> dict[str, dict[str, float | None]]:
 
 
 def _parts(numbers: Numbers, output: ReleasedColumn) -> tuple[str, str]:
-    """The column and the statistic that a released column is about:
-    its name is both, with an underscore between.
-    """
+    """The column and the statistic of a released column, whose name has an underscore between."""
     column, _, label = output.name.rpartition("_")
     assert column in numbers.layout.across
     return column, label

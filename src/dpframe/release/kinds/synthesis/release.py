@@ -280,10 +280,8 @@ class SyntheticRelease(Released[Table_co]):
             if set(part) <= set(one.part):
                 added = math.prod(self._tables.sizes[i] for i in one.part if i not in part)
                 weight = 1 / (one.deviation**2 * added)
-                values, precision = (
-                    values + weight * summed(one.values, one.part, part),
-                    precision + weight,
-                )
+                values = values + weight * summed(one.values, one.part, part)
+                precision = precision + weight
         return (values / precision, precision**-0.5) if precision else (None, math.nan)
 
     # Errors
@@ -378,10 +376,8 @@ class SyntheticRelease(Released[Table_co]):
         for ways in range(1, _WAYS + 1):
             some = known.filter(pl.col("columns") == ways)
             if some.height:
-                distances, noise = (
-                    some["distance"].to_numpy(),
-                    float(some["noise"].to_numpy().mean()),
-                )
+                distances = some["distance"].to_numpy()
+                noise = float(some["noise"].to_numpy().mean())
                 tables = f"{some.height} table{'s' if some.height > 1 else ''}"
                 sentences.append(
                     f"{tables} of {ways} column{'s' if ways > 1 else ''}: the rows are "

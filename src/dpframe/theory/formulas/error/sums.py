@@ -1,6 +1,4 @@
-"""Tail probabilities and quantiles of sums of independent noises, for
-the errors of ratios and totals.
-"""
+"""Tails and quantiles of sums of independent noises, for errors of ratios and totals."""
 
 from __future__ import annotations
 
@@ -81,9 +79,7 @@ def laplace_sum_reaches(
 
 
 def _weights(scales: Sequence[Floats]) -> list[Floats]:
-    """Weight of each Laplace noise in the tail of their sum:
-    the partial fractions of its transform.
-    """
+    """Weight of each Laplace noise in the tail of a sum: partial fractions of its transform."""
     squares = [scale**2 for scale in scales]
     weights = []
     for i, own in enumerate(squares):
@@ -138,9 +134,7 @@ def normal_laplace_reaches(
 
 
 def _normal_laplaces_tail(size: Floats, scales: Sequence[Floats], deviation: Floats) -> Floats:
-    """P[|X| >= size] for a sum X of independent Laplace noises and one normal error; see
-    `normal_laplace_reaches`.
-    """
+    """P[|X| >= size] for a sum X of independent Laplace noises and one normal error."""
     deviation = np.asarray(deviation, np.float64)
     largest = np.maximum(np.max(scales, axis=0), 1e-9 * deviation)
     unit = np.where(largest > 0, largest, 1.0)
@@ -201,9 +195,7 @@ def mixed_normal_reaches(
 
 @cache
 def _gamma_places(order: int) -> tuple[Floats, Floats]:
-    """Places and weights for the mean of a function of a Gamma variable
-    over the root of its mean square.
-    """
+    """Places and weights for means of functions of a Gamma variable with mean square 1."""
     steps = np.arange(_NODES)
     beside = np.sqrt(steps[1:] * (steps[1:] + order - 1.0))
     places, vectors = np.linalg.eigh(
@@ -214,8 +206,7 @@ def _gamma_places(order: int) -> tuple[Floats, Floats]:
 
 @cache
 def mixed_normal_error(order: int, alpha: float) -> float:
-    """The e that a normal number of random size exceeds with probability
-    alpha; see `mixed_normal_reaches`.
+    """The e that a normal number of random size exceeds; see `mixed_normal_reaches`.
 
     Output: in standard deviations
 
@@ -313,8 +304,7 @@ def laplaces_tail(scales: Sequence[float], reach: float) -> float:
 
 
 def laplaces_error(scales: Sequence[float], alpha: float, moved: float, *, per: int = 1) -> int:
-    """The e that a rounded sum of independent Laplace noises exceeds
-    with probability at most alpha.
+    """The e that a rounded sum of independent Laplace noises exceeds with probability <= alpha.
 
     Input:  scales (grid units); alpha in (0, 1); moved: the largest move by rounding to the grid;
             per: how many grid units make 1. If it is above 1, the released number is rounded half
@@ -337,8 +327,7 @@ def laplaces_error(scales: Sequence[float], alpha: float, moved: float, *, per: 
 def error_of_tail(
     tail: Callable[[int], float], alpha: float, *, per: int = 1, start: int = 0
 ) -> int:
-    """The e that whole noise exceeds with probability at most alpha, for
-    noise that is symmetric about 0.
+    """The e that whole, symmetric noise exceeds with probability at most alpha.
 
     Input:  tail(k): P[noise >= k], which is convex for k >= 0; alpha in (0, 1); per: see
             `laplaces_error`; start: where the search begins
@@ -381,8 +370,7 @@ def laplace_total_error(scale: float, number: int, alpha: float) -> float:
 
 
 def whole_total_error(scale: float, number: int, alpha: float, *, discrete: bool) -> int | None:
-    """Smallest integer e with P[|X| > e] <= alpha for a sum X of
-    integer Laplace noises of one scale.
+    """Least integer e with P[|X| > e] <= alpha for a sum X of integer Laplace noises of one scale.
 
     Input:  scale > 0; number of noises; alpha in (0, 1); discrete: True for discrete Laplace
             noises, False for real noises that are each rounded to the nearest integer
