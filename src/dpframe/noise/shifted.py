@@ -54,8 +54,7 @@ def shifted_laplace(scale: float, shift: Floats, exact: Callable[[int], Fraction
     >>> high.shape, bool((np.abs(low) <= 2**exponent).all()), exponent
     ((3,), True, 9)
     """
-    width, exponent = _width(scale)
-    rate = math.ldexp(width, -exponent)
+    rate, exponent = _width(scale)
     cells = lower_cells(rate, len(shift))
     words = bits.random_words(len(shift))
     # The upper 63 bits of the word give the position. The last bit becomes the sign of a float 1.
@@ -88,8 +87,7 @@ def shifted_gaussian(scale: float, shift: Floats, exact: Callable[[int], Fractio
     >>> bool((low >= 0).all())
     True
     """
-    width, exponent = _width(scale)
-    rate = math.ldexp(width, -exponent)
+    rate, exponent = _width(scale)
     cells = whole_cells(rate, len(shift))
     words = bits.random_words(len(shift))
     variance = rate * rate
@@ -105,11 +103,11 @@ def shifted_gaussian(scale: float, shift: Floats, exact: Callable[[int], Fractio
 
 
 def _width(scale: float) -> tuple[float, int]:
-    """The scale, and the exponent b of the cells' width 2^b.
+    """The scale in widths of the cells, and the exponent b of this width 2^b.
     Errors: InvalidArgument for a scale out of range.
     """
     exact_scale = check_scale(scale, 0)
     exponent = int(np.frexp(np.nextafter(exact_scale, 0))[1]) - DIRECT
     if not 0 < exponent <= SPLIT - DIRECT:
         raise InvalidArgument(f"scale={scale!r} must lie in (2^{DIRECT}, 2^{SPLIT}].")
-    return float(exact_scale), exponent
+    return math.ldexp(float(exact_scale), -exponent), exponent

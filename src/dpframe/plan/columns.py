@@ -400,6 +400,11 @@ class Table:
         """Whether neighbours exchange exactly one row for one row."""
         return self.relation == Relation.REPLACE and self.single and self.everyone
 
+    @property
+    def names_by_id(self) -> dict[str, str]:
+        """The names of the visible columns, by their identifiers."""
+        return {column.id: name for name, column in self.columns.items()}
+
     def column(self, name: object, call: str) -> Column:
         """The current version of a column. Errors: UnknownColumn, which lists the columns."""
         near = ""

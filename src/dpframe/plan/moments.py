@@ -226,7 +226,7 @@ def _moment(
     """
     table, ends = unit_limits.table, (grid.lower, grid.upper)
     _check_size(grid.step, ends, unit_limits)
-    if unit_limits.one_row_each and not (total.column is not None and total.column.domain.nullable):
+    if unit_limits.one_row_each and not total.nullable:
         bound, moment = maps.one_row_sum(*ends), replace(moment, one_row=True)
     else:
         limits = unit_limits.contribution
@@ -367,9 +367,7 @@ def influence_total(totals: Sequence[Total], unit_limits: UnitLimits, place: int
     moment = _influence(
         totals, 1 if per_unit else _limits(unit_limits).rows_per_group, place, unit_limits
     )
-    first = next(
-        (t for t in totals if t.column is not None and t.column.domain.nullable), totals[0]
-    )
+    first = next((t for t in totals if t.nullable), totals[0])
     ends, unit = (0, INFLUENCE_MOST**2), Fraction(1, INFLUENCE_MOST**2)
     if not per_unit:
         return _moment(moment, first, ValueGrid(unit, Fraction(0), *ends), None, unit_limits)
@@ -458,9 +456,7 @@ def _centred_square(totals: Sequence[Total], unit_limits: UnitLimits, place: int
     moment = replace(
         influence, counts=count.key, rows_shift=shift, most_counted=rows, slope=slope, cap=cap
     )
-    first = next(
-        (t for t in totals if t.column is not None and t.column.domain.nullable), totals[0]
-    )
+    first = next((t for t in totals if t.nullable), totals[0])
     grid = ValueGrid(Fraction(1, INFLUENCE_MOST**2), Fraction(0), -cap * rows, cap * rows)
     return _moment(moment, first, grid, cap * in_all, unit_limits)
 

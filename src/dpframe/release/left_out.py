@@ -328,7 +328,7 @@ class _LeftOutPart:
         if total.kind is not TotalKind.SUM:
             return (1.0, 1.0) if total.kind is not TotalKind.VALUES else (0.0, 1.0)
         low, high = self._clipped
-        missing = total.column is not None and total.column.domain.nullable
+        missing = total.nullable
         return (min(low, 0.0), max(high, 0.0)) if missing else (low, high)
 
     def nothing(self, value: float = 0.0) -> tuple[Ends, Ends]:

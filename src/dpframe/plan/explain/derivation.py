@@ -443,7 +443,7 @@ def _made_of(question: Question, total: Total) -> tuple[str, str]:
         return _PRODUCTS[total.moment.product], f"for intervals of {of}"
     if total.column is None:
         return total.kind, ""
-    names = {c.id: n for n, c in question.table.columns.items()}
+    names = question.table.names_by_id
     column, others = names.get(total.column.id, ""), [names.get(c.id, "") for c in total.present]
     where = (
         f", where {' and '.join(others)} {'is' if len(others) == 1 else 'are'} present"
@@ -498,7 +498,7 @@ def _sum_made_of(question: Question, total: Total, where: str) -> tuple[str, str
     `where` says which columns must be present.
     """
     assert total.column is not None
-    names = {c.id: n for n, c in question.table.columns.items()}
+    names = question.table.names_by_id
     column, grid = names.get(total.column.id, ""), total.grid
     low, high = map(float, grid.ends)
     centre = f", measured from {_value_in_words(float(grid.centre), total)}" if grid.centre else ""

@@ -278,6 +278,11 @@ class Total:
             return len(self.cuts) + 1 if self.candidates is None else self.candidates.count
         return len(self.values) or None
 
+    @property
+    def nullable(self) -> bool:
+        """Whether values of its column may be missing."""
+        return self.column is not None and self.column.domain.nullable
+
     def reads(self, column: Column) -> bool:
         """Whether it adds up the values of a column."""
         return self.column is not None and self.column.id == column.id

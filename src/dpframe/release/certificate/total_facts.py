@@ -141,7 +141,7 @@ def _columns(question: Question, total: Total) -> FieldDict:
 
     A column that has no name any more has a number, in the order of the totals of the question.
     """
-    names = {column.id: name for name, column in question.table.columns.items()}
+    names = question.table.names_by_id
     for one in (column for allotment in question.allotments for column in allotment.total.columns):
         names.setdefault(one.id, f"#{len(names)}")
     own = None if total.column is None else names[total.column.id]

@@ -323,10 +323,10 @@ def largest_error() -> pl.Expr:
     return pl.when(pl.col("value").is_not_null()).then(error).alias("error")
 
 
-def largest_errors(numbers: Numbers, alpha: float) -> list[tuple[str, float]]:
-    """The largest error of each released column; columns without a known error are left out."""
+def largest_errors(numbers: Numbers) -> list[tuple[str, float]]:
+    """The largest error of each released column, at 95%; those without a known one are left out."""
     errors = (
-        error_table(numbers, alpha)
+        error_table(numbers, 0.05)
         .group_by("column", maintain_order=True)
         .agg(pl.col("error").max())
     )

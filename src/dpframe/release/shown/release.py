@@ -434,7 +434,7 @@ class Release(NoNumber, Changes[Table_co], Derives[Table_co], Draws[Table_co]):
         part = _SHARES[self._numbers.layout.normalize]
         return [
             (f"{name}{part}", self._error_words(name, error))
-            for name, error in largest_errors(self._numbers, 0.05)
+            for name, error in largest_errors(self._numbers)
         ]
 
     def _error_words(self, name: str, error: float) -> str:

@@ -292,9 +292,7 @@ class MarginalsRelease(Released[Table_co], Mapping[Names, Release[Table_co]]):
         return as_kind(self._together(cells, keys_beside(self._tables.by)), self._kind)
 
     def _margins(self) -> list[tuple[str, str]]:
-        errors = [
-            (titled(names), largest_errors(self[names]._numbers, 0.05)[0][1]) for names in self
-        ]
+        errors = [(titled(names), largest_errors(self[names]._numbers)[0][1]) for names in self]
         return [(name, f"± {error:,.4g}") for name, error in errors]
 
     @property
