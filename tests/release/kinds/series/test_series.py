@@ -6,6 +6,7 @@ import datetime as dt
 import os
 import re
 import warnings
+from random import Random
 
 import pandas as pd
 import polars as pl
@@ -13,6 +14,8 @@ import pytest
 
 import dpframe as dp
 from dpframe import engine, errors
+from dpframe.release.kinds.series.progress import Block, Progress
+from dpframe.release.kinds.series.shape import Shape, Shapes
 
 DAYS = [dt.date(2026, 11, 1) + dt.timedelta(days=night) for night in range(20)]
 ROWS = pl.DataFrame(
@@ -415,6 +418,68 @@ def test_a_night_whose_rows_are_others_by_now_says_so_and_is_corrected_by_the_li
     assert 0.1 < out.accuracy()["error"][0] / series.table().table["count_error"][0] <= 1.01
     assert "'signups 2026-11-01, corrected' has taken the place" in add("three").stored
     dp.Ledger(tmp_path / "study.sqlite").verify()
+
+
+def delivered(budget, nights, said):
+    """The question of a night, from the rows that it has now."""
+    return lambda night: dp.protect(
+        pl.DataFrame({"id": nights[night]}, {"id": pl.Int64}),
+        unit="id",
+        budget=budget,
+        data=said.get(night),
+    ).count(max_rows=1)
+
+
+def test_sums_of_later_nights_go_without_a_night_that_was_corrected():
+    """Its answer is that of the rows of before, and other rows were subtracted as if they were."""
+    budget, days = dp.Budget(rho=4.0), [f"{day}" for day in DAYS[:5]]
+    nights = {day: range(9000 * i, 9000 * i + 9000) for i, day in enumerate(days)}
+    said = {day: f"{day}, first" for day in days}
+    series = budget.series("s", every="1d", horizon=8, unit_periods=1, rho=4.0)
+    for day in days:
+        series.add(delivered(budget, nights, said), day)
+        if day == days[1]:
+            nights[day], said[day] = [], f"{day}, second"
+    numbers = series.table("3d").table
+    for column, length in (("count", 1), ("count_total", 5), ("count_3d", 3)):
+        off = numbers[column][4] - 9000 * length
+        assert abs(off) < 5 * numbers[f"{column}_error"][4] < 100, column
+    read = [block[3] for e in budget.entries() for block in e.within.get("blocks", ())]
+    assert read == [[[0, 0]], [[0, 1]], *([[0, 0], [2, night]] for night in (2, 3, 4))]
+
+
+def test_blocks_stay_nested_whichever_nights_are_late_or_corrected():
+    """Least squares over blocks of ones needs that, whatever was measured before a correction."""
+    random, shapes, sizes = Random(5), Shapes((Shape.of_degree(27, 3, 4),)), set[int]()
+    for _ in range(20):
+        measured, gone = dict[int, tuple[Block, ...]](), frozenset[int]()
+        for night in sorted(range(27), key=lambda night: night + random.randint(0, 4)):
+            progress = Progress(measured, {})
+            blocks = progress.without(progress.measured_by(night, shapes), gone)
+            assert blocks[0].periods == (night,)
+            measured[night] = blocks
+            gone |= {corrected for corrected in measured if random.random() < 0.02}
+        each = [set(block.periods) for blocks in measured.values() for block in blocks]
+        assert all(one <= two or two <= one or not one & two for one in each for two in each)
+        sizes |= {len(block) for block in each if gone}
+    assert sizes > {1, 2, 3, 4, 9}
+
+
+def test_enforce_counts_no_unit_twice_that_a_correction_moved():
+    """It was counted in the first night, whose rows by now do not have it."""
+    budget = dp.Budget(epsilon=8.0)
+    days = [f"{day}" for day in DAYS[:2]]
+    nights, said = {day: [1] for day in days}, {day: day for day in days}
+    query = delivered(budget, nights, said)
+    series = budget.series("s", every="1d", horizon=8, unit_periods=1, enforce=True, epsilon=8.0)
+    series.add(query, days[0])
+    nights[days[0]], said[days[0]] = [], "corrected"
+    before = budget.entries()
+    with pytest.raises(errors.ReleaseMismatch, match=f"those of {days[0]} have another label"):
+        series.add(query, days[1])
+    assert budget.entries() == before
+    said |= dict.fromkeys(days, "all days, until today")  # one table with all of them
+    series.add(query, days[1])
 
 
 @pytest.mark.parametrize("cap", [0.001, 2.0])

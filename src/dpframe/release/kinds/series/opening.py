@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,6 +20,7 @@ from dpframe.release.kinds.series.questions import (
     asked_as,
     check_asked,
     check_same,
+    corrected,
     described_question,
     validated,
 )
@@ -93,13 +94,39 @@ class Night:
 
     @property
     def labels(self) -> Sequence[Fields]:
-        """Labels of the rows of the period, from `data=` or from files; ()
-        where one of its tables has none.
+        """Labels of the rows of the period; see `_labels`."""
+        return _labels(self.question)
 
-        A table with all periods has one label for all of them.
+    @cached_property
+    def _each(self) -> dict[int, Question]:
+        """The questions of periods that were worked out."""
+        return {self.number: self.question}
+
+    def _of(self, period: int) -> Question:
+        if period not in self._each:
+            self._each[period] = self.source.of(self.opening.calendar, period)
+        return self._each[period]
+
+    def _corrected(self, progress: Progress, periods: Iterable[int]) -> frozenset[int]:
+        """Earlier periods whose rows have another label by now than when they were added.
+
+        A table with all periods has one label for all of them, which says nothing of one of them.
         """
-        said: Sequence[Fields] = described_origin(self.question).get("data", ())
-        return said if len(said) == len(sources_of(self.question.step)) else ()
+        if not callable(self.source.query):
+            return frozenset()
+        had = {period: progress.data.get(period, ()) for period in periods}
+        now = {period: _labels(self._of(period)) for period, labels in had.items() if labels}
+        return frozenset(
+            period for period, labels in now.items() if labels not in ((), had[period], self.labels)
+        )
+
+    def measured(self, progress: Progress) -> tuple[Block, ...]:
+        """The blocks that the period measures, without periods that were corrected meanwhile."""
+        blocks = progress.measured_by(self.number, self.opening.noise.shapes)
+        if self.number in progress.answered:
+            return blocks
+        inside = {period for block in blocks for period in block.periods} - {self.number}
+        return progress.without(blocks, self._corrected(progress, inside))
 
     def changed(self, kept: Entry, terms: Terms) -> str:
         """What is to be said of a stored answer whose rows may be others by now;
@@ -168,7 +195,7 @@ class Night:
         before = {period: progress.before(period) for period in inside} if enforce else {}
         each, described = {self.number: self.question}, described_question(self.question)
         for period in sorted(inside.union(*before.values()) - {self.number}):
-            each[period] = self.source.of(calendar, period)
+            each[period] = self._of(period)
             if callable(self.source.query):
                 check_same(described, each[period], calendar.label(period))
                 if period in inside:
@@ -176,6 +203,8 @@ class Night:
         if enforce:
             for period in each.keys() & progress.asked.keys():
                 check_asked(each[period], progress.asked[period], calendar.label(period))
+            if changed := self._corrected(progress, each.keys() - {self.number}):
+                raise corrected(calendar.label(min(changed)))
         questions = {period: each[period] for period in inside}
         for period, earlier in before.items():
             past_questions = {past: each[past] for past in earlier}
@@ -186,3 +215,11 @@ class Night:
             validated(questions[self.number])
         self.hold(questions)
         return questions
+
+
+def _labels(question: Question) -> Sequence[Fields]:
+    """Labels of the rows of a period, from `data=` or from files; () where
+    one of its tables has none.
+    """
+    said: Sequence[Fields] = described_origin(question).get("data", ())
+    return said if len(said) == len(sources_of(question.step)) else ()

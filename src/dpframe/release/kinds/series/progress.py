@@ -68,7 +68,8 @@ class Progress:
     added, and the lines about them.
 
     `lines` has the period of each line of the series by the line's number. `asked` has for each
-    period the fingerprint of its question, "" if none is stored. `answered` are the periods whose
+    period the fingerprint of its question, "" if none is stored, and `data` the labels of its rows,
+    () if they have none. `answered` are the periods whose
     answer is stored. `fixed` says whether a period was added in a test, under fixed noise, and
     `copied` whether the series goes on from an older copy of its ledger, so that other periods may
     have been measured too.
@@ -77,6 +78,7 @@ class Progress:
     blocks: Mapping[int, tuple[Block, ...]]
     lines: Mapping[int, int]
     asked: Mapping[int, str] = field(default_factory=dict)
+    data: Mapping[int, Sequence[Fields]] = field(default_factory=dict)
     answered: frozenset[int] = frozenset()
     fixed: bool = False
     copied: bool = False
@@ -93,6 +95,7 @@ class Progress:
             for place in places.values()
         }
         asked = {place["period"]: place.get("asked", "") for place in places.values()}
+        data = {place["period"]: place.get("data", ()) for place in places.values()}
         results = [entry.about for entry in entries if entry.kind == "result"]
         answered = frozenset(places[line]["period"] for line in results if line in places)
         periods, fixed = (
@@ -100,7 +103,7 @@ class Progress:
             any("test" in line.body["within"] for line in lines),
         )
         copied = any(entry.kind == "lost" and entry.about == opening for entry in entries)
-        return cls(blocks, periods, asked, answered, fixed, copied)
+        return cls(blocks, periods, asked, data, answered, fixed, copied)
 
     @property
     def added(self) -> frozenset[int]:
@@ -133,6 +136,23 @@ class Progress:
             if inside:
                 blocks.append(Block(of, level, first, inside))
         return tuple(blocks)
+
+    def without(self, blocks: Sequence[Block], changed: frozenset[int]) -> tuple[Block, ...]:
+        """Some blocks, as they are measured without earlier periods whose rows are others by now.
+
+        Their answers are those of the rows of before, so estimates would subtract what was never
+        added. A block of ones also goes without what a measured block has beside such a period: so
+        any two blocks have no period in common, or one has all of the other.
+        """
+        measured = (set(one.periods) for each in self.blocks.values() for one in each)
+        beside = changed.union(*(periods for periods in measured if periods & changed))
+        left = []
+        for block in blocks:
+            out = changed if block.weights else beside if block.level else frozenset()
+            inside = tuple(period for period in block.periods if period not in out)
+            weights = tuple(map(block.weight, inside)) if block.weights else ()
+            left += [replace(block, periods=inside, weights=weights)] if inside else []
+        return tuple(left)
 
     def _weighted(self, part: int, period: int, shapes: Shapes) -> Block:
         """The weighted sum that a period measures: of itself, and of answered

@@ -383,6 +383,19 @@ def check_asked(question: Question, asked: str, label: str) -> None:
         )
 
 
+def corrected(label: str) -> ReleaseMismatch:
+    """The refusal where the rows of a period that was added before have another label by now.
+
+    A unit that was counted there, and is no longer in its rows, would be counted once more.
+    """
+    return ReleaseMismatch(
+        "series.add: enforce=True counts a unit's periods by the rows with which periods were "
+        f"added, and those of {label} have another label by now. Nothing was spent. Give the "
+        "function the rows of before for that period, and correct it beside the series, by a "
+        "release of its own; or open another series."
+    )
+
+
 def read_query(query: Any, budget: Any) -> Question:
     """The question of a query that a budget pays for. Errors: InvalidArgument, BudgetMismatch."""
     question = getattr(query, "_question", None)

@@ -194,7 +194,7 @@ class Series(Hints):
         """
         opening, number = night.opening, night.number
         progress, label = self._progress(opening), opening.calendar.label(number)
-        blocks = progress.measured_by(number, opening.noise.shapes)
+        blocks = night.measured(progress)
         readings = [] if number in progress.answered else night.readings(progress, blocks)
         inside = f" and {len(blocks) - 1} blocks that end with it" if len(blocks) > 1 else ""
         receipt = charged(
