@@ -392,7 +392,8 @@ def corrected(label: str) -> ReleaseMismatch:
         "series.add: enforce=True counts a unit's periods by the rows with which periods were "
         f"added, and those of {label} have another label by now. Nothing was spent. Give the "
         "function the rows of before for that period, and correct it beside the series, by a "
-        "release of its own; or open another series."
+        "release of its own; or open another series. Files that were only copied have their label "
+        "again with their times of before (cp -p, touch -d)."
     )
 
 
