@@ -53,7 +53,11 @@ def hold(place, folder, nights, kills):
     ledger = Ledger(place)
     budget, series = opened(place)
     ledger.verify()
-    lines = [line for line in budget.history() if line.paid_by is not None]
+    lines = [line for line in budget.history() if line.status != "open"]
+    (opening,) = (line.number for line in budget.history() if line.status == "open")
+    assert [line.paid_by for line in lines] == [None if line.epsilon else opening for line in lines]
+    unpaid = sum(line.epsilon for line in budget.history() if line.paid_by is None)
+    assert budget.spent.epsilon == pytest.approx(unpaid, rel=1e-12), "prices add up"
     released = [line.name for line in lines if line.status == "released"]
     assert sorted(released) == [f"signups {label(night)}" for night in range(nights)], (
         "one answer for each night"
@@ -321,7 +325,7 @@ def hold_one_answer_for_each_night(place, answers, **said):
         )
         assert len({json.dumps(line.body["within"]["blocks"]) for line in lines}) == 1
     for line in budget.history():
-        if line.paid_by is not None:
+        if line.status != "open":
             again += line.epsilon
             assert line.status in ("released", "lost")
     assert budget.spent.epsilon == pytest.approx(said["epsilon"] + again, rel=1e-12)

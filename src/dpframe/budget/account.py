@@ -397,7 +397,7 @@ class BudgetAccount(BudgetState):
                     f"resolve: release {release!r} is not pending: {ended(page, earlier.number)}."
                 )
             page.append("lost", {"about": earlier.number, "by": looked(by, page.role)}, now())
-        return line_of(earlier, "lost")
+        return line_of(earlier, "lost", self._paid_by(earlier, {}))
 
     def acknowledge_failures(self, by: str | None = None) -> int:
         """Record that somebody looked at the releases that failed after they were

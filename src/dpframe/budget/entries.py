@@ -202,6 +202,12 @@ class Entry(Line):
         return self.body.get("about")
 
     @property
+    def pays_beside(self) -> bool:
+        """Whether it is a period of a series that is measured again, at a price of its own."""
+        paid = price_of(self.body) if self.part is None else self.part
+        return "period" in self.within and paid != Loss.none(in_rho=paid.exact_rho is not None)
+
+    @property
     def name(self) -> str | None:
         """The name of a charge's release."""
         return self.body.get("name")
@@ -351,8 +357,8 @@ def as_read_now(loss: Loss) -> Loss:
     )
 
 
-def line_of(entry: Entry, status: str) -> Charge:
-    """The line of the history for a charge's entry."""
+def line_of(entry: Entry, status: str, payer: int | None) -> Charge:
+    """The line of the history for a charge's entry, and the charge that paid for it beforehand."""
     body, part = entry.body, entry.part
     loss = price_of(body) if part is None else part
     return Charge(
@@ -364,7 +370,7 @@ def line_of(entry: Entry, status: str) -> Charge:
         entry.name,
         status,
         entry.number,
-        paid_by=entry.about,
+        paid_by=payer,
         price=part,
         spender=entry.spender,
         policies=tuple(

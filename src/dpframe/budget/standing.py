@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Self
 
@@ -167,13 +167,27 @@ class BudgetState(Hints):
                     other = next(
                         (word for key, word in _NO_RELEASE.items() if key in entry.body), None
                     )
-                    lines[entry.number] = line_of(entry, other or "pending")
+                    payer = self._paid_by(entry, lines)
+                    lines[entry.number] = line_of(entry, other or "pending", payer)
                 elif entry.kind in _STATUS and entry.about in lines:
                     line, word = lines[entry.about], _STATUS[entry.kind]
                     lines[entry.about] = (
                         line if line.status in _NO_RELEASE.values() else line._replace(status=word)
                     )
         return list(lines.values())
+
+    def _paid_by(self, entry: Entry, lines: Mapping[int | None, Charge]) -> int | None:
+        """The number of the charge that paid for this one, if another one did.
+
+        A period of a series that is measured again is paid by what paid for the series: a part of
+        the budget, or the budget itself.
+        """
+        if not entry.pays_beside:
+            return entry.about
+        opening = lines.get(entry.about)
+        return (
+            self._book.entries(number=entry.about)[0].about if opening is None else opening.paid_by
+        )
 
     @property
     def failures(self) -> Failures:
