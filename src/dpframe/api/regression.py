@@ -257,7 +257,7 @@ class FrameMatrices(AskedFrame[Table_co]):
         Bound:  one release of the second moments of all columns. The intervals hold for noise and
                 sampling together. How much one person moves each coefficient is measured too, so
                 rows of one person may be alike, and errors of the outcome may vary from row to row.
-                They are approximate: see `Regression` Narrower bounds follow from noisy answers
+                They are approximate: see `Regression`. Narrower bounds follow from noisy answers
                 alone: see `dpframe.release.auto.narrowing`
         Errors: InvalidArgument, also for narrow=True where no bounds can be narrower;
                 MissingBounds; UnsupportedOperation for terms that are not linear
