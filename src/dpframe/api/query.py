@@ -194,23 +194,23 @@ class Query(NoNumber, Expects[Table_co]):
         """Pay, read the rows, draw the noise, and give the table back: nothing else does.
 
         Input:  epsilon > 0 and delta >= 0, the price; or rho > 0 (and delta, for keys found in the
-                data) from a budget in ρ or with accountant="gdp"; or share: a part of the budget,
-                such as 0.02, in the terms in which it buys less noise; noise: "laplace",
-                "gaussian", or "auto" for the smallest standard deviation. Then counts and sums of
-                listed groups may share a part of their noise ("k-norm" for ε alone, "elliptic" with
-                δ or in ρ), which makes sums over groups worse. Choices, such as quantiles, use the
-                δ unless noise="laplace"; name: in its budget, so that a second call gives the
-                stored table for free; refresh: pay and draw again; on_pending: "retry" pays again
-                for a name whose charged release was killed; "wait" first waits for a process of
-                this machine that is at work on it; data: which rows these are, see
-                `dpframe.protect`; ci: with 0.95 each number has the ends of its 95% interval beside
-                it, see `Release.with_ci`. Intervals are free, but a quantile pays half its price
-                for one; covers: "noise" for intervals of the number without noise, or "population"
-                for that of the population from which these people are drawn at random, the default
-                of rates of people with one row in a group. Else, for "population", 1/13 to 1/5 of
-                the price pays for how far people differ; fill: with True, numbers that noise hides
-                are not missing, see `Release.fill`; spender, purpose: who pays, and what for;
-                supersedes: a release that this one corrects; because: the reason
+                data) from a budget in ρ or with accountant="gdp"; or share: a part of the budget in
+                the terms in which it buys less noise; noise: "laplace", "gaussian", or "auto" for
+                the smallest standard deviation. Then counts and sums of listed groups may share a
+                part of their noise ("k-norm" for ε alone, "elliptic" with δ or in ρ), which makes
+                sums over groups worse. Choices, such as quantiles, use the δ unless
+                noise="laplace"; name: in its budget, so that a second call gives the stored table
+                for free; refresh: pay and draw again; on_pending: "retry" pays again for a name
+                whose charged release was killed; "wait" first waits for a process of this machine
+                that is at work on it; data: which rows these are, see `dpframe.protect`; ci: with
+                0.95 each number has the ends of its 95% interval beside it, see `Release.with_ci`.
+                Intervals are free, but a quantile pays half its price for one; covers: "noise" for
+                intervals of the number without noise, or "population" for that of the population
+                that these people are drawn from: of counts, sums, means, ratios, variances,
+                covariances and correlations, and the default of rates of people with one row in a
+                group. Elsewhere it costs 1/13 to 1/5 of the price; fill: with True, numbers that
+                noise hides are not missing, see `Release.fill`; spender, purpose: who pays, and
+                what for; supersedes: a release that this one corrects; because: the reason
         Output: Release; its table is of the kind that was protected
         Bound:  (epsilon, delta) differential privacy for the unit; unused δ is not charged
         Errors: InvalidPrice, DeltaRequired and each BudgetError, which spend nothing; EngineError
