@@ -2088,7 +2088,7 @@ PLANTS = [
     Plant(
         "failures are recorded, and nobody looks",
         account.BudgetAccount.charge,
-        "check_failures(page.failures)",
+        "check_failures(page)",
         "pass",
         a_cell_is_asked_for_again_and_again,
     ),
@@ -2137,8 +2137,8 @@ PLANTS = [
     Plant(
         "products of influences on two groups are larger than is claimed",
         moments.between_totals,
-        "Contribution(others, 1, others), -cap, cap,",
-        "Contribution(others, 1, others), -cap // 2, cap // 2,",
+        "unit_products(most, -cap, cap,",
+        "unit_products(most, -cap // 2, cap // 2,",
         lambda: claims_broken(form="population"),
     ),
     Plant(
@@ -2340,7 +2340,7 @@ PLANTS = [
     Plant(
         "the salt is always the same",
         run._answer,
-        "int(bits.random_words(1)[0])",
+        "bits.random_word()",
         "7",
         the_salt_is_known,
     ),
