@@ -119,7 +119,7 @@ READS = {
     "repr of a series": lambda o: repr(o.series),
 }
 NO_READING = {
-    Budget: {"accountant", "limit", "name", "terms", "for_spender", "kept_in"}
+    Budget: {"accountant", "limit", "name", "terms", "spender", "for_spender", "kept_in", "whole"}
     | {"check_subject"}  # it is said at the charge
     | {"store", "fail"},  # they need a charge, which is refused
     Allowance: {
@@ -129,6 +129,7 @@ NO_READING = {
         "part",
         "share",
         "terms",
+        "spender",
         "for_spender",
         "check_subject",
         "store",
