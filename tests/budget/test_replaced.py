@@ -82,11 +82,16 @@ BUDGET = {
 SHARE = {
     "charge": lambda o: o.share.charge(LOSS, WHO, "count()"),
     "close": lambda o: o.share.close(),
+    "entries": lambda o: o.share.entries(),
+    "failures": lambda o: o.share.failures,
     "forecast": lambda o: o.share.forecast(),
     "history": lambda o: o.share.history(),
     "limit": lambda o: o.share.limit,
+    "open": lambda o: o.share.open(LOSS, WHO, "later", name="later", plan={}, opens={}),
     "remaining": lambda o: o.share.remaining,
+    "series": lambda o: o.share.series("daily").total(),
     "spent": lambda o: o.share.spent,
+    "tables": lambda o: o.share.tables(2),
     "tonight": lambda o: o.share.tonight,
     "transfer": lambda o: o.share.transfer("ana", epsilon=0.1),
 }
@@ -134,6 +139,8 @@ NO_READING = {
         "check_subject",
         "store",
         "fail",
+        "whole",
+        "paying",  # it reads by `entries`
     },
     # static; see below
     Ledger: {"close", "is_test", "mark_for_tests", "where"} | {"adopt", "migrate", "restore"},
