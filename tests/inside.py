@@ -20,3 +20,18 @@ def numbers_of(release: Any) -> Any:
 def statement_of(release: Any) -> Any:
     """The facts that a release states, as they are stored."""
     return release._statement
+
+
+def step_of(frame: Any) -> Any:
+    """The plan of a protected frame or of its groups: the last step of what is done with rows."""
+    return frame._step
+
+
+def node_of(expression: Any) -> Any:
+    """The tree of an expression, as the plan holds it."""
+    return expression._node
+
+
+def book_of(budget: Any) -> Any:
+    """The entries of a budget, as its ledger or the memory keeps them."""
+    return budget._book

@@ -19,6 +19,7 @@ import dpframe as dp
 from dpframe import engine
 from dpframe.api import Query
 from dpframe.plan import Covers
+from inside import question_of, step_of
 from statistics_table import shapes
 
 INF, NAN = float("inf"), float("nan")
@@ -152,7 +153,7 @@ def _results(**columns):
         made = f.with_columns(**columns)
         asked = {}
         for name in columns:
-            dtype = made._step.table.columns[name].domain.dtype
+            dtype = step_of(made).table.columns[name].domain.dtype
             bounds = {"bounds": (-(2**62), 2**62) if dtype.is_integer() else (-1000, 1000.5)}
             asked[f"{name}_n"] = dp.count(name)
             asked[f"{name}_s"] = dp.sum(name, **(bounds if dtype.is_numeric() else {}))
@@ -604,16 +605,16 @@ QUESTIONS = {name: ask for area in AREAS.values() for name, ask in area.items()}
 
 def _population(query):
     """The question with the second moments that intervals for the population need."""
-    return Query(query._question.covering(Covers.POPULATION), query._budget)
+    return Query(question_of(query).covering(Covers.POPULATION), query._budget)
 
 
 def exact(query, salt=7):
     """Raw totals of a question: for each of its measures, group → integer or integers."""
-    found = engine.totals(query._question, salt)
-    keys = found.keys.rows() if query._question.by else [()]
+    found = engine.totals(question_of(query), salt)
+    keys = found.keys.rows() if question_of(query).by else [()]
     keys = [tuple(k.isoformat() if isinstance(k, dt.date) else k for k in key) for key in keys]
     assert len(set(keys)) == len(keys)
-    names = [paid.names for paid in query._question.allotments]
+    names = [paid.names for paid in question_of(query).allotments]
     values = [dict(zip(keys, np.asarray(v).tolist(), strict=True)) for v in found.values]
     return dict(zip(names, values, strict=True))
 

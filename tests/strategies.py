@@ -23,6 +23,7 @@ from dpframe import engine
 from dpframe.engine.backends import backend_named
 from dpframe.errors import DpFrameError
 from dpframe.theory.formulas.sensitivity.sum_and_count import paired_l1
+from inside import question_of
 from statistics_table import shapes
 
 KINDS = ("pandas", "polars", "lazy", "pyarrow")
@@ -289,8 +290,8 @@ class Distance:
 
 def answer(query: dp.Query, salt: int = 1) -> list[dict[tuple[Any, ...], int]]:
     """The exact totals of a question before noise: for each noisy measure, group → integer."""
-    totals = engine.totals(query._question, salt)
-    keys = totals.keys.rows() if query._question.by else [()]
+    totals = engine.totals(question_of(query), salt)
+    keys = totals.keys.rows() if question_of(query).by else [()]
     assert all(len(values) == len(keys) for values in totals.values)
     assert len(set(keys)) == len(keys)
     return [dict(zip(keys, map(int, values), strict=True)) for values in totals.values]
@@ -340,9 +341,9 @@ def _check_rest(
 
 def _with_followed(query: dp.Query, first: Any, second: Any) -> list[Any]:
     """Each total with the answers of two tables, also those that follow from two others."""
-    answers = list(zip(query._question.read, first, second, strict=True))
+    answers = list(zip(question_of(query).read, first, second, strict=True))
     by_key = {paid.total.key: both for paid, *both in answers}
-    for paid in query._question.allotments:
+    for paid in question_of(query).allotments:
         if paid.total.follows is not None:
             pair = zip(*(by_key[total.key] for total in paid.total.follows), strict=True)
             both = [
@@ -362,15 +363,15 @@ def check_claims(query: dp.Query, other: dp.Query, salt: int = 1) -> list[tuple[
     """
     first, second = answer(query, salt), answer(other, salt)
     held = []
-    for alone in [paid.total for paid in query._question.allotments if paid.total.collects]:
+    for alone in [paid.total for paid in question_of(query).allotments if paid.total.collects]:
         (at,) = [
             i
-            for i, p in enumerate(query._question.read)
+            for i, p in enumerate(question_of(query).read)
             if replace(alone, collects=False).key == p.total.key
         ]
         _check_rest(first[at], second[at], alone.sensitivity, random.Random(salt))
-    read = [paid.total.key for paid in query._question.read]
-    for paid in query._question.read:
+    read = [paid.total.key for paid in question_of(query).read]
+    for paid in question_of(query).read:
         if paid.beside is not None:  # both are one mechanism: their distances are held together too
             total, count = (read.index(p.total.key) for p in (paid, paid.beside))
             gap = paired_distance(
@@ -395,9 +396,9 @@ def check_claims(query: dp.Query, other: dp.Query, salt: int = 1) -> list[tuple[
             assert public.l2_squared == claim.l2_squared * paid.total.unit**2
             assert public.exact_linf == claim.exact_linf * paid.total.unit
             assert (public.l0, isinstance(paid.total.unit, Fraction)) == (claim.l0, True)
-        if not query._question.private_keys:
+        if not question_of(query).private_keys:
             assert mine.keys() == theirs.keys()
-        elif query._question.threshold is not None:
-            assert len(mine.keys() ^ theirs.keys()) <= query._question.threshold.sensitivity.l0
+        elif question_of(query).threshold is not None:
+            assert len(mine.keys() ^ theirs.keys()) <= question_of(query).threshold.sensitivity.l0
         held.append((measured, claim))
     return held

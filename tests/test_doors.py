@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import traceback
+from pathlib import Path
 from types import FunctionType
 
 import pandas as pd
@@ -316,3 +317,12 @@ def test_docstrings_name_each_parameter(name, function):
         one for one in typed if one not in ("self", "cls") and not re.search(rf"\b{one}\b", text)
     ]
     assert not missing or any(words in text for words in _ELSEWHERE), missing
+
+
+def test_what_tests_look_at_inside_is_named_in_one_module():
+    tests = Path(__file__).parent
+    names = re.findall(r"return \w+\.(_\w+)", (tests / "inside.py").read_text())
+    assert len(names) > 3
+    seen = re.compile(rf"(?<!self)\.({'|'.join(names)})\b")
+    files = {path: path.read_text() for path in tests.rglob("*.py") if path.name != "inside.py"}
+    assert not [str(path) for path, text in files.items() if seen.search(text)]

@@ -19,6 +19,7 @@ import pytest
 import dpframe as dp
 from dpframe.engine.stages import lower
 from dpframe.errors import DpFrameError
+from inside import step_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*budget allows")  # so much that there is no noise
 NAN = float("nan")
@@ -273,7 +274,7 @@ def protected(table):
 
 def column(expr, dtype):
     """The values of a row expression, in the order of the rows. Input: dtype: that of Polars."""
-    step = protected(TABLE).with_columns(y=expr)._step
+    step = step_of(protected(TABLE).with_columns(y=expr))
     names = [step.table.columns[name].id for name in ("u", "y")]
     made = lower(step, set(names)).to_native().collect().sort(names[0])[names[1]]
     return plain(made.cast(dtype) if dtype.is_temporal() else made)

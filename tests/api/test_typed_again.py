@@ -12,7 +12,7 @@ import pytest
 import dpframe as dp
 from dpframe import engine
 from dpframe.errors import InvalidArgument, UnboundedContribution
-from inside import question_of
+from inside import question_of, step_of
 
 
 def protected():
@@ -49,7 +49,7 @@ def test_a_refusal_comes_each_time():
 def test_a_table_is_freed_with_its_last_frame():
     frame = protected()
     ask(frame).release(epsilon=1)
-    step = weakref.ref(frame._step)
+    step = weakref.ref(step_of(frame))
     gc.disable()
     try:
         del frame

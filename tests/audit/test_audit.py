@@ -16,6 +16,7 @@ from dpframe.audit.brute import within
 from dpframe.audit.trials import at_least, at_most
 from dpframe.errors import DpFrameError, InvalidArgument, UnknownColumn, UnsupportedOperation
 from dpframe.theory.formulas.sensitivity import grouped as sensitivity
+from inside import step_of
 from strategies import bring
 
 ROWS = pl.DataFrame(
@@ -25,7 +26,10 @@ ROWS = pl.DataFrame(
 
 def spends(table):
     return (
-        dp.protect(table, unit=dp.Rows(1))._step.data.scan(["spend"]).collect()["spend"].to_list()
+        step_of(dp.protect(table, unit=dp.Rows(1)))
+        .data.scan(["spend"])
+        .collect()["spend"]
+        .to_list()
     )
 
 

@@ -18,6 +18,7 @@ import dpframe as dp
 from dpframe.audit import audit
 from dpframe.audit.neighbouring import multisets, pairs
 from dpframe.audit.replaying import given, loss
+from inside import statement_of
 
 SCHEMA = {"u": pl.String, "g": pl.String, "x": pl.Float64}
 KINDS = {  # how many rows of a kind there are, if there are any
@@ -129,7 +130,7 @@ def told(out, name):
     """What tells most: the number, without the factor for what limits leave out,
     in the most that one unit adds.
     """
-    chosen = out._statement["chosen"]
+    chosen = statement_of(out)["chosen"]
     limits, bounds = chosen.get("limits", {}), chosen.get("bounds", {}).get("x", (1.0, 1.0))
     most = min(limits.get("max_rows", 40), limits.get("max_rows_per_group", 40)) if limits else 1
     if name in ("grouped", "found"):

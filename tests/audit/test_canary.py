@@ -37,6 +37,7 @@ from dpframe.errors import DpFrameError
 from dpframe.release.kinds import answers as tables
 from dpframe.release.kinds.hierarchy import release as hierarchies
 from dpframe.release.shown import ledger_page
+from inside import numbers_of
 from statistics_table import shapes
 from strategies import bring
 
@@ -247,7 +248,7 @@ def _compared(query):
     """
     out = query.release(epsilon=1.0, delta=NEVER, covers="population")
     yield from (repr(out), out._repr_html_(), str(out.report()), str(out.accuracy()))
-    keys = out.to_polars().row(0)[: len(out._numbers.by)]
+    keys = out.to_polars().row(0)[: len(numbers_of(out).by)]
     yield str(out.compare(keys))
     yield repr(out.independence())
 

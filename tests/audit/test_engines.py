@@ -15,6 +15,7 @@ import dpframe as dp
 from dpframe import engine
 from dpframe.engine.backends import backend_of
 from dpframe.errors import DpFrameError, EngineError
+from inside import question_of
 from strategies import SCHEMA, as_frame, bring, hashed_by, random_plan, random_question, random_rows
 
 EACH = 100  # frames that are asked the same question at once
@@ -85,10 +86,10 @@ def answers(rows, kind, plan, question, unit, salt):
     except DpFrameError:
         return None
     try:
-        return batches.totals(query._question, EACH, salt)
+        return batches.totals(question_of(query), EACH, salt)
     except EngineError:
         with pytest.raises(EngineError):
-            engine.validate(query._question)
+            engine.validate(question_of(query))
         return "error"
 
 

@@ -30,6 +30,7 @@ from dpframe.plan.steps.rewrites import UnderPolicy
 from dpframe.release.answer.draw import margin_totals
 from dpframe.theory.formulas.sensitivity import grouped as sensitivity
 from dpframe.theory.formulas.sensitivity.sum_and_count import paired_l1
+from inside import question_of, step_of
 from statistics_table import shapes
 
 UNIT = ("t", "u")
@@ -172,7 +173,7 @@ def governed(frame, limits):
     keys = {name: own.keys for name, own in said.items() if own.keys}
     ends = {name: own.bounds for name, own in said.items() if own.bounds}
     return frame._then(
-        UnderPolicy(frame._step, Lock("a.toml", "0" * 64, Limits(**limits)), ends, keys, said)
+        UnderPolicy(step_of(frame), Lock("a.toml", "0" * 64, Limits(**limits)), ends, keys, said)
     )
 
 
@@ -218,7 +219,7 @@ def asked(steps, form, limits, unit, relation, rows=None, budget=BUDGET):
             return frame.agg(**aggregates, max_rows=3)
         if form == "own population":
             query = frame.group_by("g", keys=["x", "y"], **limits).agg(**aggregates)
-            return Query(query._question.covering(Covers.POPULATION), budget)
+            return Query(question_of(query).covering(Covers.POPULATION), budget)
         if form == "alone":
             return frame.agg(
                 **aggregates, **({"max_rows": limits.get("max_rows", 3)} if limits else {})
@@ -236,7 +237,7 @@ def asked(steps, form, limits, unit, relation, rows=None, budget=BUDGET):
         if form == "population":
             plain = {name: aggregates[name] for name in aggregates if name in POPULATION}
             query = frame.group_by("g", keys=["x", "y"], **limits).agg(**plain)
-            return Query(query._question.covering(Covers.POPULATION), budget)
+            return Query(question_of(query).covering(Covers.POPULATION), budget)
         if form == "largest":
             return frame.top_k("g", 1, **limits)
         keys = (
@@ -302,7 +303,7 @@ class Tally:
     def hold(self, query, relation, declared=None, salt=1, told=""):
         """Hold one question against every pair."""
         self.questions += 1
-        ask = query._question
+        ask = question_of(query)
         read, groups = batches.totals(ask, len(batches.universe()), salt, weighed=True)
         here, there = batches.neighbours(relation, declared).T
         values = dict(zip((paid.total.key for paid in ask.read), read, strict=True))
@@ -520,7 +521,7 @@ def test_keys_in_rounds_move_by_no_more_than_a_weight_of_one(capsys):
             query = frame.group_by("g").keys()
         except DpFrameError:
             continue
-        if query._question.in_rounds:
+        if question_of(query).in_rounds:
             tally.hold(query, "add-remove", told=f"{chain}: in rounds")
     with capsys.disabled():
         print(f"\n  keys in rounds: {tally}")
@@ -550,14 +551,14 @@ def alike(monkeypatch, questions, seed):
         if query is None:
             continue
         salt = rng.getrandbits(64)
-        found, groups = batches.totals(query._question, len(batches.universe()), salt)
+        found, groups = batches.totals(question_of(query), len(batches.universe()), salt)
         for number in rng.sample(range(len(batches.universe())), 4):
             rows = many.filter(pl.col("t") == number).drop("t")
             one = asked(
                 chain, form, limits, unit if isinstance(unit, dp.Rows) else "u", "add-remove", rows
             )
-            raw = engine.totals(one._question, salt)
-            at = [groups.index(key) for key in (raw.keys.rows() if one._question.by else [()])]
+            raw = engine.totals(question_of(one), salt)
+            at = [groups.index(key) for key in (raw.keys.rows() if question_of(one).by else [()])]
             for mine, theirs in zip(raw.values, found, strict=True):
                 expected = np.zeros_like(theirs[number])
                 expected[at] = mine

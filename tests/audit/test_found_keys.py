@@ -17,6 +17,7 @@ from flint import arb, ctx, fmpq
 
 import dpframe as dp
 from dpframe.budget import read_delta, read_epsilon
+from inside import question_of
 from prices import Price, noise_plan
 
 ROWS = pl.DataFrame({"u": [1, 2, 3, 4], "g": ["a", "b", "a", "c"], "x": [1.0, 2.0, 3.0, 4.0]})
@@ -193,7 +194,7 @@ QUESTIONS = {
 
 
 def planned(query, epsilon, delta, noise):
-    return noise_plan(query._question, Price(read_epsilon(epsilon), read_delta(delta)), noise)
+    return noise_plan(question_of(query), Price(read_epsilon(epsilon), read_delta(delta)), noise)
 
 
 def hold(plan, ways, changed, relation):

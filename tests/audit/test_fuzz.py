@@ -25,6 +25,7 @@ from hypothesis.stateful import (
 
 import dpframe as dp
 from dpframe.errors import BudgetExceeded, DpFrameError, EngineError
+from inside import question_of
 from strategies import (
     _STEPS,
     KINDS,
@@ -110,9 +111,9 @@ class Analyst(RuleBasedStateMachine):
     )
     def release(self, epsilon, noise):
         out = self.both(lambda q: q.release(epsilon=epsilon, delta=1e-4, noise=noise), self.query)
-        if out is not None and not self.query[0]._question.private_keys:
+        if out is not None and not question_of(self.query[0]).private_keys:
             first, second = (side.to_polars() for side in out)
-            keys = list(self.query[0]._question.by)
+            keys = list(question_of(self.query[0]).by)
             assert first.schema == second.schema
             assert first.height == second.height
             assert (

@@ -25,6 +25,7 @@ import dpframe as dp
 from dpframe import audit
 from dpframe.budget import Loss
 from dpframe.errors import DpFrameError
+from inside import book_of
 from statistics_table import STATISTICS, of
 
 # some of what is accepted warns
@@ -656,7 +657,7 @@ def written():
     """How many lines the book holds.
     `history` would make each of them anew, which is most of the time here.
     """
-    return len(BUDGET._book.entries())
+    return len(book_of(BUDGET).entries())
 
 
 def outcome(call, said, parameter, value, lawful):

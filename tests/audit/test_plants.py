@@ -111,6 +111,7 @@ from dpframe.theory.formulas.loss import quantile_selection as ranks
 from dpframe.theory.formulas.sensitivity import grouped as sensitivity
 from dpframe.theory.formulas.sensitivity import one_signed
 from hidden_numbers import table_equations, widths
+from inside import numbers_of, question_of, step_of
 from prices import Price, noise_plan, priced
 from strategies import hashed_by
 
@@ -133,7 +134,7 @@ def protected(table, budget=None, **said):
 
 
 def exact(query, salt=1):
-    raw = engine.totals(query._question, salt)
+    raw = engine.totals(question_of(query), salt)
     return [[int(x) for x in np.ravel(values)] for values in raw.values]
 
 
@@ -147,7 +148,7 @@ def influences_without_noise():
     out = frame.agg(r=dp.corr("x", "y", bounds=bounds), max_rows=2).release(
         epsilon=1.0, covers="population"
     )
-    return bool(out._numbers.parts["r.influence"][0] == 0)
+    return bool(numbers_of(out).parts["r.influence"][0] == 0)
 
 
 def products_without_noise():
@@ -157,17 +158,17 @@ def products_without_noise():
     rows = pl.DataFrame(schema={"u": pl.Int64, "g": pl.String, "x": pl.Float64})
     frame = protected(rows).group_by("g", keys=["a", "b"], max_groups=2, max_rows=2)
     out = frame.agg(m=dp.mean("x", bounds=(0, 1))).release(epsilon=1.0, covers="population")
-    return bool(out._numbers.parts["m.between2"][0] == 0)
+    return bool(numbers_of(out).parts["m.between2"][0] == 0)
 
 
 def narrowing_costs_more_than_its_share():
     """The prices of both histograms for narrower bounds add up to more
     than is left beside the answer.
     """
-    ask = (
+    ask = question_of(
         protected(pl.DataFrame({"u": [1, 2], "x": [1.0, 2.0], "y": [2.0, 3.0]}))
         .ols(y="y", x="x", bounds={"x": (0, 9), "y": (0, 9)}, max_rows=1, narrow=True)
-        ._query._question
+        ._query
     )
     price, seen = Price(Fraction(1), Fraction(0)), Seen()
     narrowing.narrowed(ask, price, price.part(1 - ask.chosen_share), seen)
@@ -245,7 +246,7 @@ def under_policy(**limits):
 def cells_are_beyond_a_policy():
     """Two rows of 99 count as 3 each, also in a column that is computed from theirs."""
     query = under_policy().with_columns(w=dp.col("v") + 0).sum("w", bounds=(-1, 99))
-    return exact(query)[0][0] * query._question.read[0].total.unit > 6.01
+    return exact(query)[0][0] * question_of(query).read[0].total.unit > 6.01
 
 
 def keys_are_beyond_a_policy():
@@ -253,14 +254,14 @@ def keys_are_beyond_a_policy():
 
 
 def limits_are_wider_than_a_policy():
-    many = under_policy().count(limits=dp.Auto())._question.with_limits(columns.Limits(50))
+    many = question_of(under_policy().count(limits=dp.Auto())).with_limits(columns.Limits(50))
     return many.limits.max_rows != 2
 
 
 def limits_are_lost_by_concat():
     frame = under_policy()
     return answered(lambda: dp.concat([frame, frame]).count(max_rows=1)) and (
-        dp.concat([frame, frame])._step.table.limits.max_rows != 2
+        step_of(dp.concat([frame, frame])).table.limits.max_rows != 2
     )
 
 
@@ -320,7 +321,7 @@ def groups_of_a_column_are_found():
     """
     frame = protected({"u": [1] * 5, "g": list("abcde")}).group_by("g", max_groups=1)
     query = frame.agg(k=dp.count_units(), n=dp.count(max_groups=5, max_rows_per_group=1))
-    return engine.totals(query._question, 1).keys.height > 1
+    return engine.totals(question_of(query), 1).keys.height > 1
 
 
 def keys_follow_the_rows():
@@ -407,7 +408,7 @@ def large_sums_wrap():
     many = 2**20
     frame = protected({"u": range(many), "n": [2**41] * many})
     query = frame.sum("n", bounds=(0, 2**41), max_rows=2)
-    (paid,) = query._question.allotments
+    (paid,) = question_of(query).allotments
     found = exact(query)[0][0] * paid.total.unit
     return found != many * 2**41
 
@@ -425,7 +426,7 @@ def epsilon_does_not_add_up():
         middle=dp.median("x", (0, 1)),
         most=dp.max("x", (0, 1)),
     )
-    plan = noise_plan(query._question, Price(Fraction(1), Fraction(0)), "laplace")
+    plan = noise_plan(question_of(query), Price(Fraction(1), Fraction(0)), "laplace")
     spent = Fraction(0)
     for drawn in plan.noises:
         bound, scale = drawn.allotment.total.sensitivity, Fraction(drawn.scale)
@@ -456,9 +457,9 @@ def choices_in_rho_do_not_add_up():
     ):
         for in_rho in (True, False):
             plan = (
-                priced(query._question, "rho", rho=0.1)
+                priced(question_of(query), "rho", rho=0.1)
                 if in_rho
-                else noise_plan(query._question, Price(Fraction(1), delta))
+                else noise_plan(question_of(query), Price(Fraction(1), delta))
             )
             (drawn,) = plan.noises
             assert drawn.label == "exponential"
@@ -477,7 +478,9 @@ def gaussians_do_not_add_up():
     frame = protected({"u": [1], "x": [1.0], "y": [1.0]})
     query = frame.agg(a=dp.sum("x", (0, 5)), b=dp.sum("y", (0, 5)), max_rows=3)
     for epsilon in (0.5, 10):
-        plan = noise_plan(query._question, Price(Fraction(epsilon), Fraction(1, 10**6)), "gaussian")
+        plan = noise_plan(
+            question_of(query), Price(Fraction(epsilon), Fraction(1, 10**6)), "gaussian"
+        )
         lengths = [d.allotment.total.sensitivity.l2_squared for d in plan.noises]
         mu = privacy.gaussian_mu(lengths, [d.scale for d in plan.noises])
         if privacy.gaussian_delta(epsilon, mu) > 1.000001e-6:
@@ -771,7 +774,7 @@ def ties_keep_more():
 def noise_is_somebody():
     frame = dp.protect(pl.DataFrame({"u": [1], "x": [5.0]}).clear(), unit="u")
     ask, price = (
-        frame.mean("x", bounds=dp.Auto(), max_rows=1)._question,
+        question_of(frame.mean("x", bounds=dp.Auto(), max_rows=1)),
         Price(Fraction(1, 10), Fraction(0)),
     )
     column, bounds = ask.table.columns["x"], columns.Bounds(0, 1)
@@ -943,7 +946,7 @@ def limits_of_their_own():
         "c": dp.count(),
     }
     query = frame.group_by("g", keys=["a", "b"], max_groups=1, max_rows_per_group=1).agg(**own)
-    plan = noise_plan(query._question, Price(Fraction(1), Fraction(0)))
+    plan = noise_plan(question_of(query), Price(Fraction(1), Fraction(0)))
     own, *shared = plan.noises
     return own.mechanism.together or not all(noise.mechanism.together for noise in shared)
 
@@ -1171,7 +1174,7 @@ def levels_of_a_tree_do_not_add_up():
         query.release(epsilon=1.0)
     finally:
         mechanisms.rounded_laplace = real
-    size = query._question.allotments[0].total.sensitivity.exact_l1
+    size = question_of(query).allotments[0].total.sensitivity.exact_l1
     return sum(size / scale for scale in drawn) > 1
 
 
@@ -1189,7 +1192,8 @@ def blocks_move_by_more_than_claimed():
     queries = [frame.cdf("n", [5], (0, 9), max_rows=1) for frame in frames]
     here, there = (np.array(exact(query)[0]) for query in queries)
     return (
-        np.abs(here - there).sum() > queries[0]._question.allotments[0].total.sensitivity.exact_l1
+        np.abs(here - there).sum()
+        > question_of(queries[0]).allotments[0].total.sensitivity.exact_l1
     )
 
 
@@ -1215,7 +1219,7 @@ def random_rows_exceed_a_claim():
         "g", keys=list(range(20)), max_groups=2, max_rows_per_group=1, max_rows=2
     )
     query = groups.agg(m=dp.median("x", (0, 100)))
-    most = query._question.allotments[0].total.sensitivity.exact_l1
+    most = question_of(query).allotments[0].total.sensitivity.exact_l1
     return any(sum(exact(query, salt)[0]) > most for salt in range(1, 21))
 
 
@@ -1225,7 +1229,7 @@ def macros_move_a_sum_too_far():
     connection.execute("CREATE MACRO sum(x) AS 1000000000::BIGINT")
     with contextlib.suppress(UnsupportedOperation):
         query = dp.protect(connection.table("t"), unit="u").sum("x", (0, 3), max_rows=1)
-        return exact(query)[0][0] > query._question.allotments[0].total.sensitivity.exact_l1
+        return exact(query)[0][0] > question_of(query).allotments[0].total.sensitivity.exact_l1
     return False
 
 
@@ -1333,7 +1337,7 @@ def picked_counts_are_missed():
     probability 5% at most, by the exact law.
     """
     rows = {"u": range(500), "g": ["a"] * 500}
-    numbers = protected(rows).top_k("g", 3, max_rows=1).release(epsilon=1.0, delta=1e-4)._numbers
+    numbers = numbers_of(protected(rows).top_k("g", 3, max_rows=1).release(epsilon=1.0, delta=1e-4))
     noise, ratio = np.arange(-200, 201), math.exp(-1 / numbers.noise.noises[0].scale)
     chance = (1 - ratio) / (1 + ratio) * ratio ** np.abs(noise)
     for count in (1, 1000):
@@ -2780,7 +2784,7 @@ def ties_have_another_candidate():
         for x in (middle, np.nextafter(middle, -1), np.nextafter(middle, 2000))
     ]
     frame = protected({"x": values}, unit=dp.Rows(1))
-    (found,) = engine.totals(frame.quantile("x", 0.5, bounds=(0, 1000))._question, 1).values
+    (found,) = engine.totals(question_of(frame.quantile("x", 0.5, bounds=(0, 1000))), 1).values
     return np.repeat(found.places, found.numbers).tolist() != sorted(
         between.nearest(x) for x in values
     )
@@ -2812,7 +2816,7 @@ def choice_is_too_sharp():
     """The rate that permute-and-flip is given, beside the scale that is charged."""
     frame = protected({"u": [1, 2], "n": [1, 3]})
     query = frame.median("n", (0, 9), max_rows=1)
-    plan = noise_plan(query._question, Price(Fraction(1), Fraction(0)))
+    plan = noise_plan(question_of(query), Price(Fraction(1), Fraction(0)))
     taken = []
     real = choice_mechanisms.permute_and_flip
     choice_mechanisms.permute_and_flip = lambda scores, rate: (

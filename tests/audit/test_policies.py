@@ -29,6 +29,7 @@ from dpframe.errors import (
     UnsupportedOperation,
 )
 from dpframe.release import Batch, Series
+from inside import question_of, step_of
 
 DAYS = [dt.date(2026, 1, 1 + i) for i in range(4)]
 TABLE = pl.DataFrame(
@@ -442,8 +443,8 @@ def test_protect_refuses_what_is_wider(said, file):
 def test_the_file_may_say_what_people_are_called(tmp_path):
     file = written(tmp_path, f'people = "visitors"\n{FILE}')
     assert (
-        under(file)._step.table.people
-        == under(file, people="visitors")._step.table.people
+        step_of(under(file)).table.people
+        == step_of(under(file, people="visitors")).table.people
         == "visitors"
     )
     with pytest.raises(PolicyExceeded, match=r"people= is not that of visits\.toml"):
@@ -463,10 +464,10 @@ def test_what_is_stricter_is_taken(file):
     # the file allows this
     assert frame.sum("spend", bounds=(0, 100), max_rows=4).sensitivity["spend"].l1 == 400
     assert frame.sum("spend", bounds=(0, 5), max_rows=1).sensitivity["spend"].l1 == 5
-    assert frame._step.table.min_units == 9
-    assert under(file, keys={"city": ["Kiel"]}).group_by("city").count()._question.keys.levels == (
-        ("Kiel",),
-    )
+    assert step_of(frame).table.min_units == 9
+    assert question_of(
+        under(file, keys={"city": ["Kiel"]}).group_by("city").count()
+    ).keys.levels == (("Kiel",),)
     with pytest.raises(PolicyExceeded):
         frame.sum("spend", max_rows=5)
 
@@ -586,7 +587,7 @@ def another(frame):
 
 def totals(query):
     """The exact totals of a question about its own tables (column unit)."""
-    question = query._question
+    question = question_of(query)
     found = engine.totals(question, 0)
     return {
         name: sum(int(value) for value in values) * allotment.total.unit
@@ -611,7 +612,7 @@ def test_no_way_leads_around_a_policy(route, file, monkeypatch):
     sums = []
     for table in (TABLE, pl.concat([TABLE, wild(9)])):
         frame = ROUTES[route](under(file, table))
-        if frame._step.table.limits.auto is not None:
+        if step_of(frame).table.limits.auto is not None:
             return
         try:
             sums.append(totals(frame.agg(n=dp.count(), x=dp.sum("x", bounds=(0, 10**9)))))
@@ -626,10 +627,10 @@ def test_no_way_leads_around_a_policy(route, file, monkeypatch):
 @pytest.mark.parametrize("route", [route for route in ROUTES if "per_unit" not in route])
 def test_a_unit_of_a_policy_keeps_its_limits_on_every_way(route, file):
     frame = ROUTES[route](under(file))
-    assert [lock.file for lock in frame._step.table.locks] == ["visits.toml"]
-    limits = frame._step.table.limits
+    assert [lock.file for lock in step_of(frame).table.locks] == ["visits.toml"]
+    limits = step_of(frame).table.limits
     assert (limits.max_rows, limits.max_groups, limits.max_rows_per_group) <= (4, 2, 2)
-    assert frame._step.table.min_units == 5
+    assert step_of(frame).table.min_units == 5
     for name, wide in (("max_rows", 5), ("max_groups", 3), ("max_rows_per_group", 3)):
         with pytest.raises(PolicyExceeded):
             frame.group_by("x", **{name: wide})
@@ -661,7 +662,7 @@ def test_keys_that_are_not_listed_are_missing_on_every_way(file):
         assert totals(way.filter(dp.col("c").str.starts_with("U")).count()) == {"count": 0}
         assert totals(way.filter(dp.col("c").is_null()).count())["count"] > 0
     found = under(file, table).with_columns(c=dp.col("city") + "!").group_by("c").count()
-    assert set(engine.totals(found._question, 0).keys["c"]) <= {"Bonn!", "Kiel!"}
+    assert set(engine.totals(question_of(found), 0).keys["c"]) <= {"Bonn!", "Kiel!"}
 
 
 def test_limits_that_are_chosen_stay_within_the_file(file):
@@ -671,7 +672,7 @@ def test_limits_that_are_chosen_stay_within_the_file(file):
         frame.bound(limits=dp.Auto()).count(),
         frame.group_by("city", limits=dp.Auto()).count(),
     ):
-        question = query._question
+        question = question_of(query)
         for chosen in itertools.product([1, 50], [1, 9], [1, 9]):
             limits = question.with_limits(type(question.limits)(*chosen)).limits
             assert limits.max_rows <= 4
@@ -699,9 +700,9 @@ def test_two_files_hold_together(file, tmp_path):
         budget=visits.budget,
     )
     joined = visits.join(people, on="user")
-    assert [lock.file for lock in joined._step.table.locks] == ["visits.toml", "people.toml"]
+    assert [lock.file for lock in step_of(joined).table.locks] == ["visits.toml", "people.toml"]
     assert joined.count().sensitivity["count"].l1 == 3
-    assert joined._step.table.min_units == 9
+    assert step_of(joined).table.min_units == 9
     for ask in (lambda: joined.count(max_rows=4), lambda: joined.max("born", bounds=(0, 3000))):
         with pytest.raises(PolicyExceeded, match=r"people\.toml"):
             ask()

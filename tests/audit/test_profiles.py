@@ -13,6 +13,7 @@ import dpframe as dp
 from dpframe.engine import histograms as profile
 from dpframe.plan import Limits
 from dpframe.release.auto.noisy_histograms import noisy_values
+from inside import question_of
 from prices import offer
 
 SIZES = ("rows", "groups", "rows_per_group")
@@ -22,10 +23,8 @@ def profiles(rows, unit, keys, relation):
     """Every histogram of a table."""
     limits = {} if isinstance(unit, dp.Rows) else {"limits": dp.Auto()}
     frame = dp.protect(rows, unit=unit, neighbors=relation)
-    ask = (
-        frame.group_by("g", keys=keys, **limits)
-        .agg(s=dp.sum("v", bounds=(-1, 3)), n=dp.count())
-        ._question
+    ask = question_of(
+        frame.group_by("g", keys=keys, **limits).agg(s=dp.sum("v", bounds=(-1, 3)), n=dp.count())
     )
     column = ask.table.columns["v"]
     found = {}
@@ -86,11 +85,9 @@ def test_one_unit_moves_the_number_of_values_in_all_groups_by_what_it_is_charged
     relation, limits
 ):
     frame = dp.protect(batches.frame(4), unit=("t", "u"), neighbors=relation)
-    ask = (
-        frame.group_by("g", keys=["x", "y"], limits=dp.Auto())
-        .n_unique("v")
-        ._question.with_limits(limits)
-    )
+    ask = question_of(
+        frame.group_by("g", keys=["x", "y"], limits=dp.Auto()).n_unique("v")
+    ).with_limits(limits)
     (counts, *_), _ = batches.totals(ask, len(batches.universe(4)))
     numbers = counts.sum(axis=1)
     here, there = batches.neighbours(relation, None, 4).T

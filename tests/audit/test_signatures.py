@@ -26,6 +26,7 @@ import dpframe as dp
 from dpframe.errors import DpFrameError
 from dpframe.noise import bits
 from dpframe.release.shown import error_table
+from inside import book_of, numbers_of
 from strategies import bring
 
 SIZE = len(batches.universe())
@@ -81,7 +82,12 @@ def signature(ask, rows, price):
         out.getvalue(),
     ]
     history = [(c.query, c.epsilon, c.delta, c.status, c.name) for c in budget.history()]
-    return [*said, history, str(budget.remaining), [sorted(e.body) for e in budget._book.entries()]]
+    return [
+        *said,
+        history,
+        str(budget.remaining),
+        [sorted(e.body) for e in book_of(budget).entries()],
+    ]
 
 
 def seen(release):
@@ -106,7 +112,7 @@ def seen(release):
             (
                 release.accuracy()
                 if hasattr(release, "levels")
-                else error_table(release._numbers, 0.05)
+                else error_table(numbers_of(release), 0.05)
             ).schema
         )
         if release._kind != "pandas" or not hasattr(release, "levels")

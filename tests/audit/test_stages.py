@@ -28,6 +28,7 @@ from dpframe.release.auto.error_model import Judged
 from dpframe.release.auto.noisy_histograms import noisy_histogram
 from dpframe.release.kinds.marginals import drawn_interactions
 from dpframe.release.pricing import NoiseKind
+from inside import question_of
 from prices import offer, priced
 
 DRAWS = 200_000
@@ -46,10 +47,10 @@ def pair(relation):
 
 def asked(rows, relation):
     frame = dp.protect(rows, unit="u", neighbors=relation)
-    return (
-        frame.group_by("g", keys=[0, 1], limits=dp.Auto())
-        .agg(s=dp.sum("x", bounds=(-5, 5)), n=dp.count())
-        ._question
+    return question_of(
+        frame.group_by("g", keys=[0, 1], limits=dp.Auto()).agg(
+            s=dp.sum("x", bounds=(-5, 5)), n=dp.count()
+        )
     )
 
 
@@ -214,7 +215,7 @@ TABLES = [table([*REST, *[(7, 1, 1.0)] * 2]), table(REST)]
 
 
 def plan_of(query):
-    return query._question, priced(query._question, "epsilon", **PRICE, noise="gaussian")
+    return question_of(query), priced(question_of(query), "epsilon", **PRICE, noise="gaussian")
 
 
 def scaled_by(noise, part):

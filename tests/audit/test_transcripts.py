@@ -24,6 +24,7 @@ from dpframe.plan.columns import ColumnDefaults, Lock
 from dpframe.plan.declared import Declared
 from dpframe.plan.steps.rewrites import UnderPolicy
 from dpframe.release.auto import choose
+from inside import question_of, step_of
 from prices import offer
 
 SCHEMA = {"u": pl.Int64, "g": pl.Int64, "c": pl.String, "x": pl.Float64, "n": pl.Int64}
@@ -126,7 +127,7 @@ def declared(frame, **limits):
     """The table of a frame, with what questions need declared once."""
     columns = {"g": ColumnDefaults(keys=tuple(KEYS["g"])), "x": ColumnDefaults(Bounds(0, 5))}
     columns |= {"n": ColumnDefaults(Bounds(0, 9)), "c": ColumnDefaults(keys=tuple(KEYS["c"]))}
-    return frame._then(replace(frame._step, declared=Declared(Limits(**limits), columns)))
+    return frame._then(replace(step_of(frame), declared=Declared(Limits(**limits), columns)))
 
 
 def governed(frame):
@@ -141,7 +142,7 @@ def governed(frame):
         "a.toml", "0" * 64, Limits(max_rows=4, max_groups=2, max_rows_per_group=3), min_units=2
     )
     ends = {name: own.bounds for name, own in said.items() if own.bounds}
-    return frame._then(UnderPolicy(frame._step, lock, ends, {"c": said["c"].keys}, said))
+    return frame._then(UnderPolicy(step_of(frame), lock, ends, {"c": said["c"].keys}, said))
 
 
 def batch(frame, price):
@@ -513,7 +514,7 @@ def test_histograms_beside_keys_that_nobody_listed_cost_their_share(relation):
                     .agg(n=dp.count())
                 )
                 chosen = choose(
-                    query._question, offer("epsilon", Fraction(2), Fraction(1, 10**6), "auto")
+                    question_of(query), offer("epsilon", Fraction(2), Fraction(1, 10**6), "auto")
                 )[2]
             found.append((said, chosen))
         (one, here), (other, there) = found

@@ -15,6 +15,7 @@ import dpframe as dp
 from dpframe import errors
 from dpframe.budget import Ledger, Loss, account
 from dpframe.theory import zcdp_to_epsilon
+from inside import book_of
 
 START = dt.datetime(2026, 11, 21, 22, 0, tzinfo=dt.UTC)
 WHO = "unit 'id', add-remove"
@@ -183,7 +184,7 @@ def test_a_changed_allowance_is_found_by_verify(tmp_path, clock):
     ledger = Ledger(tmp_path / "study.sqlite")
     budget = ledger.budget("visits", epsilon=2)
     nightly = budget.allocate(nights=1, epsilon=1)
-    with budget._book.write() as page:
+    with book_of(budget).write() as page:
         loss = {"epsilon": "2/1", "delta": "0/1", "rho": None}
         none = {"epsilon": "0/1", "delta": "0/1", "rho": None}
         body = {

@@ -20,6 +20,7 @@ from dpframe.__main__ import main
 from dpframe.budget import Ledger, Loss, NamedPeriod, account
 from dpframe.budget.entries import texts_of
 from dpframe.cli.running import _parser
+from inside import book_of
 
 WHO = "unit 'id', add-remove"
 HOSTILE = "<script>alert('x')</script> & \"y\""
@@ -124,7 +125,7 @@ def test_a_release_that_was_killed_is_marked_as_lost(ledger, capsys):
 def test_a_reader_that_goes_away_is_no_error(ledger):
     """`ledger export | head`, on a ledger that is longer than a pipe holds."""
     budget = ledger.budget("other")
-    with budget._book.write() as page:
+    with book_of(budget).write() as page:
         for _ in range(400):
             page.append(
                 "charge",

@@ -16,6 +16,7 @@ from dpframe import engine, errors
 from dpframe.__main__ import main
 from dpframe.budget import Budget, Ledger, Loss
 from dpframe.noise import bits
+from inside import book_of
 
 WHO = "unit 'id', add-remove"
 TINY = Loss.charged(Fraction(1, 10**9), Fraction(0))
@@ -113,14 +114,14 @@ def test_a_cell_is_asked_for_twice_and_then_no_more(budget, made):
         with pytest.raises(errors.EngineError):
             summed(frame)
         assert budget.failures == (count, count)
-    spent, entries = budget.spent, budget._book.entries()
+    spent, entries = budget.spent, book_of(budget).entries()
     for other in (frame, sound):
         with pytest.raises(
             errors.FailuresUnacknowledged,
             match=r"Nothing was spent.*budget\.acknowledge_failures\(\)",
         ):
             summed(other)
-    assert (budget.spent, budget._book.entries()) == (spent, entries)
+    assert (budget.spent, book_of(budget).entries()) == (spent, entries)
     assert budget.acknowledge_failures(by="Ada") == 2
     assert budget.failures == (2, 0)
     summed(sound)
@@ -137,7 +138,7 @@ def test_failures_of_all_spenders_count_together(budget):
     for account in (bo, budget.for_spender("ana")):
         with pytest.raises(errors.EngineError):
             summed(strict(account, "1", "x"))
-    spent, entries = budget.spent, budget._book.entries()
+    spent, entries = budget.spent, book_of(budget).entries()
     sound = strict(budget.for_spender("cy"), "1", "2")
     for call in (
         lambda: summed(sound),
@@ -149,7 +150,7 @@ def test_failures_of_all_spenders_count_together(budget):
             call()
     command = "python -m dpframe ledger acknowledge"
     assert (command in str(refused.value)) == (budget.name is not None)
-    assert (budget.spent, budget._book.entries()) == (spent, entries)
+    assert (budget.spent, book_of(budget).entries()) == (spent, entries)
     failed = [line.spender for line in budget.history() if line.status == "failed"]
     assert failed == ["bo", "ana"]
     budget.for_spender("cy").acknowledge_failures()  # whoever may charge it
@@ -162,7 +163,7 @@ def test_an_acknowledgement_is_an_entry(budget):
     budget.acknowledge_failures(by="Ada")
     budget.fail(budget.charge(TINY, WHO, "count()"))
     budget.acknowledge_failures()
-    entries = [e for e in budget._book.entries() if e.kind == "acknowledgement"]
+    entries = [e for e in book_of(budget).entries() if e.kind == "acknowledgement"]
     assert [(e.body["failures"], e.body["failed"]) for e in entries] == [(2, 2), (1, 3)]
     assert entries[0].body["by"] == "Ada"
     assert entries[1].body["by"]

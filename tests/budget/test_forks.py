@@ -16,6 +16,7 @@ import pytest
 from dpframe import errors
 from dpframe.budget import Budget, Ledger, Loss
 from dpframe.budget.ledger import unforked
+from inside import book_of
 
 WHO, TENTH = "unit 'id', add-remove", Loss.charged(Fraction(1, 10), Fraction(0))
 PROGRAM = Path(__file__).parent / "forking.py"
@@ -110,7 +111,7 @@ def test_a_fork_comes_before_a_transaction_or_after_it(
         budget.charge(TENTH, WHO, "count()")
 
     def hold_open():
-        begun = budget._book.write() if held == "ledger" else ledger._witness._open()
+        begun = book_of(budget).write() if held == "ledger" else ledger._witness._open()
         with begun:
             inside.set()
             ended.wait(0.5 if patience else 30)

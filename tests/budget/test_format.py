@@ -12,6 +12,7 @@ import pytest
 from dpframe import errors
 from dpframe.budget import Ledger, Loss
 from dpframe.budget.ledger.schema import EARLIEST, FORMAT
+from inside import book_of
 
 WHO = "unit 'id', add-remove"
 
@@ -102,7 +103,7 @@ def test_a_price_under_a_name_is_written_as_it_was(tmp_path):
     budget = Ledger(tmp_path / "new.sqlite").budget("visits", epsilon=1)
     frame = pl.DataFrame({"id": [7, 8, 9, 10]}).dp(unit="id", budget=budget)
     frame.count_units().release(epsilon=1 / 11, name="people")
-    (charge,) = [entry for entry in budget._book.entries() if entry.kind == "charge"]
+    (charge,) = [entry for entry in book_of(budget).entries() if entry.kind == "charge"]
     assert charge.body["plan"]["price"] == {"epsilon": "9090909090909091/100000000000000000"}
     assert charge.body["loss"]["epsilon"] == "1/11"
     frame.count_units().release(epsilon=1 / 11, name="people")

@@ -22,6 +22,7 @@ import dpframe as dp
 from dpframe import errors
 from dpframe.budget import Budget, Ledger, Loss, account, read_delta, read_epsilon
 from dpframe.budget.ledger import book, verify
+from inside import book_of
 
 WHO = "unit 'id', add-remove"
 
@@ -114,7 +115,7 @@ def test_a_budget_in_memory_is_not_spent_by_a_fork():
 def test_refusals_change_nothing(place):
     budget = Ledger(place).budget("visits", epsilon=1, delta=1e-6)
     paid(budget, 0.4)
-    before = budget.spent, budget.history(), budget._book.entries()
+    before = budget.spent, budget.history(), book_of(budget).entries()
     for refused in (loss(0.7), loss(0.1, 1e-5), loss(5)):
         with pytest.raises(errors.BudgetExceeded):
             budget.charge(refused, WHO, "sum()")
@@ -124,7 +125,7 @@ def test_refusals_change_nothing(place):
         budget.charge(loss(0.1), WHO, "sum()", name=" ")
     with pytest.raises(errors.InvalidArgument):
         budget.charge(loss(0.1), WHO, "sum()", refresh=True)
-    assert (budget.spent, budget.history(), budget._book.entries()) == before
+    assert (budget.spent, budget.history(), book_of(budget).entries()) == before
 
 
 def test_a_name_is_paid_once(place):

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from dpframe import errors
 from dpframe.budget import Ledger, Loss, account
 from dpframe.budget.entries import Failures
+from inside import book_of
 from postgres_server import why_not
 
 psycopg = pytest.importorskip("psycopg")
@@ -255,7 +256,7 @@ def refusal(call, *arguments):
 
 def nameless(budget, kind, body):
     """Write an entry that says nobody's name."""
-    with budget._book.write() as page:
+    with book_of(budget).write() as page:
         page.failures = Failures(page.failures.failed, 0)
         page.append(kind, body, account.now())
 

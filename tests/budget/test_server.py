@@ -12,6 +12,7 @@ import pytest
 from dpframe import errors
 from dpframe.budget import Ledger, Loss, account
 from dpframe.budget.ledger import verify
+from inside import book_of
 
 sa = pytest.importorskip("sqlalchemy")
 pytest.importorskip("psycopg")
@@ -73,7 +74,7 @@ def test_processes_cannot_overspend_whatever_the_isolation_level(spenders, postg
 
 def settings_within(budget, *names):
     """What a locked transaction of the ledger runs under."""
-    with budget._book._store.transaction(write=True) as connection:
+    with book_of(budget)._store.transaction(write=True) as connection:
         return [connection.exec_driver_sql(f"SHOW {name}").scalar() for name in names]
 
 
@@ -86,7 +87,7 @@ def test_a_commit_waits_for_the_disk_whatever_the_role_says(postgres, admin):
     names = ("synchronous_commit", "row_security", "lock_timeout", "transaction_isolation")
     assert settings_within(budget, *names) == ["on", "off", "7s", "read committed"]
     # A pooler hands on a session that another client has set.
-    with budget._book._store.engine.connect() as connection:
+    with book_of(budget)._store.engine.connect() as connection:
         connection.exec_driver_sql("SET synchronous_commit = off")
         connection.commit()
     assert settings_within(budget, "synchronous_commit") == ["on"]
@@ -106,7 +107,7 @@ def test_settings_under_which_nothing_can_be_kept_are_typed_refusals(postgres, a
             "CREATE TRIGGER slow BEFORE INSERT ON dpframe_entries FOR EACH ROW EXECUTE FUNCTION "
             "slow()",
         )
-    budget._book._store.engine.dispose()
+    book_of(budget)._store.engine.dispose()
     if "search_path" in setting:
         paid(budget)  # an open ledger stays with its schema
         with pytest.raises(errors.LedgerError):
@@ -124,7 +125,7 @@ def test_an_idle_transaction_that_is_ended_by_the_server_releases_nothing(postgr
     budget = Ledger(postgres).budget("visits", epsilon=1)
 
     def idle():
-        with budget._book.write() as page:
+        with book_of(budget).write() as page:
             time.sleep(1)
             page.append("charge", {"loss": {}}, account.now())
 
@@ -153,9 +154,9 @@ def test_a_table_of_the_same_name_elsewhere_is_not_taken_for_the_ledger_s(postgr
         "INSERT INTO study.dpframe_entries SELECT * FROM public.dpframe_entries",
         "ALTER ROLE dpframe SET search_path = study, public",
     )
-    budget._book._store.engine.dispose()
+    book_of(budget)._store.engine.dispose()
     paid(budget)
-    with budget._book._store.engine.connect() as connection:
+    with book_of(budget)._store.engine.connect() as connection:
         connection.exec_driver_sql(
             "CREATE TEMP TABLE dpframe_budgets AS SELECT * FROM public.dpframe_budgets"
         )
@@ -293,7 +294,7 @@ def test_a_connection_that_is_dropped_in_the_transaction_releases_nothing(postgr
     kill = f"SELECT pg_terminate_backend(pid) FROM ({everybody} AND pid NOT IN ({others})) AS ours"
 
     def dropped():
-        with budget._book.write() as page:
+        with book_of(budget).write() as page:
             page.spent = page.spent + MILLI
             page.append("charge", {"loss": {}}, account.now())
             admin(kill)

@@ -14,6 +14,7 @@ import dpframe as dp
 from dpframe import errors
 from dpframe.budget import Ledger, Loss, account
 from dpframe.theory.formulas.loss import TwoSums, pure_to_gdp
+from inside import book_of
 
 WHO = "unit 'id', add-remove"
 REFUSED = (errors.BudgetExceeded, errors.UnsupportedOperation)
@@ -52,7 +53,7 @@ class World:
 
     @property
     def total(self):
-        return self.budget._book.spent()
+        return book_of(self.budget).spent()
 
     def happen(self, event):
         """Whether it is accepted."""
@@ -153,7 +154,7 @@ def test_what_is_returned_before_it_is_spent_elsewhere_would_be_too_much():
     """
     world = World(dp.Budget(epsilon=5), Fraction(1))
     world.happen("a")
-    world.budget._book._page.spent = world.budget._book.spent() - price("epsilon", 2)
+    book_of(world.budget)._page.spent = book_of(world.budget).spent() - price("epsilon", 2)
     world.spend("b")
     world.spend("a")
     with pytest.raises(AssertionError):
@@ -365,7 +366,7 @@ def test_verify_finds_a_move_that_was_made_up(tmp_path):
         bo, ana = (budget.allocate(name=name, epsilon=1) for name in ("bo", "ana"))
         bo.transfer(ana, epsilon=0.25)
         ledger.verify()
-        with budget._book.write() as page:
+        with book_of(budget).write() as page:
             gives = next(e for e in page.members(bo._opening.number) if "gives" in e.body)
             if forged == "nobody":
                 page.append("charge", gives.body, account.now())

@@ -22,6 +22,7 @@ from reference import family
 
 import dpframe as dp
 from dpframe.plan import kind
+from inside import step_of
 from statistics_table import shapes
 
 __all__ = ["AFTER", "BOUNDS", "EDGES", "Side", "a_question", "a_step", "a_table", "aggregates"]
@@ -146,7 +147,7 @@ def a_table(rng: random.Random) -> tuple[Table, Any]:
 
 def _columns(frame: dp.PrivateFrame) -> dict[str, Any]:
     """The types of the columns that operations can read."""
-    columns = {name: column.domain.dtype for name, column in frame._step.table.columns.items()}
+    columns = {name: column.domain.dtype for name, column in step_of(frame).table.columns.items()}
     return {
         name: dtype
         for name, dtype in columns.items()

@@ -30,6 +30,7 @@ from dpframe.engine.backends import backend_of
 from dpframe.engine.intake import partition_of
 from dpframe.engine.stages import lower
 from dpframe.plan.steps import exchanged, source_of
+from inside import step_of
 
 __all__ = ["ENGINES", "READERS", "STARTED", "Brought", "Engine", "Table", "plain_values", "rows_of"]
 
@@ -650,8 +651,8 @@ def rows_of(frame: Any, names: list[str], by: str = "r") -> dict[str, list[Any]]
     """The values of some columns of a protected table, computed by its
     engine, ordered by another column.
     """
-    columns = {name: frame._step.table.columns[name] for name in [by, *names]}
-    step = frame._step
+    columns = {name: step_of(frame).table.columns[name] for name in [by, *names]}
+    step = step_of(frame)
     if source_of(step).data.engine == "dask":
         step = exchanged(step, _gathered)
     lowered = lower(step, {column.id for column in columns.values()})

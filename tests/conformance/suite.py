@@ -22,6 +22,7 @@ from dpframe import engine as asked
 from dpframe.errors import DpFrameError, EngineError
 from dpframe.plan import Call, kind
 from dpframe.plan.nodes import names, text
+from inside import node_of, question_of, step_of
 
 __all__ = ["TALLY", "Tally", "check", "refused", "takes_steps", "wanted"]
 
@@ -145,9 +146,9 @@ def wanted(expr: dp.Expr, table: Mapping[str, Cells], frame: dp.PrivateFrame) ->
     """What an expression is in each row of a table, from `reference`;
     computed once for all engines.
     """
-    read = sorted(names(expr._node))
-    readable = [kind(frame._step.table.columns[name].domain.dtype) != "other" for name in read]
-    key = (text(expr._node), *(id(table[name]) for name in read), *readable)
+    read = sorted(names(node_of(expr)))
+    readable = [kind(step_of(frame).table.columns[name].domain.dtype) != "other" for name in read]
+    key = (text(node_of(expr)), *(id(table[name]) for name in read), *readable)
     if key not in _WANTED:
         columns = [
             _held(table[name], readable=can) for name, can in zip(read, readable, strict=True)
@@ -155,7 +156,9 @@ def wanted(expr: dp.Expr, table: Mapping[str, Cells], frame: dp.PrivateFrame) ->
         rows = (
             zip(*columns, strict=True) if columns else [()] * len(next(iter(table.values())).cells)
         )
-        _WANTED[key] = [value(expr._node, dict(zip(read, row, strict=True))).value for row in rows]
+        _WANTED[key] = [
+            value(node_of(expr), dict(zip(read, row, strict=True))).value for row in rows
+        ]
     return _WANTED[key]
 
 
@@ -176,21 +179,21 @@ def check(
     brought = engine.bring(table)
     empty = engine.bring({name: replace(cells, cells=()) for name, cells in table.items()})
     frame, nothing = (dp.protect(side.native, unit=dp.Rows(1)) for side in (brought, empty))
-    assert frame._step.table.columns == nothing._step.table.columns, (
+    assert step_of(frame).table.columns == step_of(nothing).table.columns, (
         "the types of a table depend on its rows"
     )
     failures: list[str] = []
     accepted = []
     for expr in exprs:
-        if names(expr._node) <= brought.cells.keys():
+        if names(node_of(expr)) <= brought.cells.keys():
             try:
                 frame.with_columns(x=expr)
                 accepted.append(expr)
             except DpFrameError as error:
-                failures += refused(engine.name, _operation(expr), error, text(expr._node))
+                failures += refused(engine.name, _operation(expr), error, text(node_of(expr)))
     for batch in _batches(accepted, engine.batch):
         failures += _values(engine, brought, frame, nothing, batch)
-    operations = {word for expr in accepted for word in _operations(expr._node)}
+    operations = {word for expr in accepted for word in _operations(node_of(expr))}
     TALLY.add(engine.name, operations, brought.height, len(accepted))
     assert not failures, f"{len(failures)} failures on {engine.name}\n" + "\n".join(failures[:most])
 
@@ -212,7 +215,7 @@ _FEW, _DATAFRAMES = 4, 100
 
 def takes_steps(expr: dp.Expr) -> bool:
     """Whether an expression is computed in several steps."""
-    return bool(_operations(expr._node) & _LONG)
+    return bool(_operations(node_of(expr)) & _LONG)
 
 
 def _batches(exprs: Sequence[dp.Expr], most: int) -> list[list[dp.Expr]]:
@@ -226,7 +229,7 @@ def _batches(exprs: Sequence[dp.Expr], most: int) -> list[list[dp.Expr]]:
 
 
 def _operation(expr: dp.Expr) -> str:
-    return expr._node.operation if isinstance(expr._node, Call) else "column"
+    return node_of(expr).operation if isinstance(node_of(expr), Call) else "column"
 
 
 def _operations(node: Any) -> set[str]:
@@ -269,12 +272,12 @@ def _raised(
     """
     made = nothing.with_columns(x=expr)
     try:
-        asked.validate(made.agg(n=dp.count("x"))._question)
+        asked.validate(question_of(made.agg(n=dp.count("x"))))
         rows_of(made, ["x"])  # whether there is a value may be known without it
     except EngineError:
         return [f"{expr}: no query of it runs, and nothing says what to do"]
     except DpFrameError as refusal:
-        return refused(engine.name, _operation(expr), refusal, text(expr._node))
+        return refused(engine.name, _operation(expr), refusal, text(node_of(expr)))
     return [f"{expr}: raised {type(error).__name__}: {error}"[:600]]
 
 
@@ -290,7 +293,7 @@ def _unlike(
     """The rows whose value differs from the expected one, or is outside of
     the domain that the plan states.
     """
-    facts, failures = made._step.table.columns[name].domain, []
+    facts, failures = step_of(made).table.columns[name].domain, []
     scale = NANO[facts.dtype.time_unit] if family(facts.dtype) in ("datetime", "duration") else 1
     low, high = (end * scale for end in facts.bounds) if facts.bounds else (-math.inf, math.inf)
     for row, (mine, theirs) in enumerate(zip(got, want, strict=True)):
@@ -304,13 +307,13 @@ def _unlike(
 
 
 def _cells(expr: dp.Expr, brought: Brought, row: int) -> str:
-    read = {name: brought.cells[name].cells[row] for name in sorted(names(expr._node))}
+    read = {name: brought.cells[name].cells[row] for name in sorted(names(node_of(expr)))}
     return f", for {read!r:.120} in row {row}"
 
 
 def _totals(made: dp.PrivateFrame, columns: Sequence[str]) -> dict[str, int]:
     """How many values each column has, by one query as a release asks it."""
-    ask = made.agg(**{f"n_{name}": dp.count(name) for name in columns})._question
+    ask = question_of(made.agg(**{f"n_{name}": dp.count(name) for name in columns}))
     totals = asked.totals(ask, 1)
     read = {name: i for i, paid in enumerate(ask.read) for name in paid.names}
     return {name: int(totals.values[read[f"n_{name}"]][0]) for name in columns}

@@ -22,6 +22,7 @@ import dpframe as dp
 from dpframe import engine as asked
 from dpframe.errors import DpFrameError, UnsupportedOperation
 from dpframe.plan import grid, kind
+from inside import question_of, step_of
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -190,7 +191,7 @@ def hold(engine, names, unit, *, each):
         column = f"a_{name}"
         if (
             column not in brought.cells
-            or kind(frame._step.table.columns[column].domain.dtype) == "other"
+            or kind(step_of(frame).table.columns[column].domain.dtype) == "other"
         ):
             continue
         for i, aggregate in enumerate(aggregates(column, TYPES[name].dtype)):
@@ -205,9 +206,9 @@ def hold(engine, names, unit, *, each):
                 )
     at_once = 1 if engine.name.startswith("sqlite") else 30  # its parser has no room for many
     for start in range(0, len(accepted), at_once):
-        ask = grouped.agg(
-            **{f"x{i}": one for i, one in enumerate(accepted[start : start + at_once])}
-        )._question
+        ask = question_of(
+            grouped.agg(**{f"x{i}": one for i, one in enumerate(accepted[start : start + at_once])})
+        )
         try:
             asked.validate(ask)
         except UnsupportedOperation as error:
@@ -221,11 +222,11 @@ def hold(engine, names, unit, *, each):
             measure = paid.total
             at = [
                 n
-                for n, c in frame._step.table.columns.items()
+                for n, c in step_of(frame).table.columns.items()
                 if measure.column is not None and c.id == measure.column.id
             ]
             cells = brought.cells[at[0] if at else "r"]
-            dtype = frame._step.table.columns[at[0]].domain.dtype if at else nw.Int64()
+            dtype = step_of(frame).table.columns[at[0]].domain.dtype if at else nw.Int64()
             read = [held(cells.dtype, x).value for x in cells.cells]
             wrong = unlike(measure, values, (dtype, read))
             failures += [

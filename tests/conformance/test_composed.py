@@ -18,6 +18,7 @@ from dpframe.errors import InvalidArgument, WrongType
 from dpframe.plan import Bounds, Call, ColumnDomain, Name, composed
 from dpframe.plan.expressions.composed import COMPOSED
 from dpframe.plan.operations import OPERATIONS, Applied
+from inside import node_of, step_of
 
 ROWS = pl.DataFrame(
     {
@@ -140,7 +141,7 @@ def test_quotients_and_remainders_are_exact():
         for r in (-1, 0, 1)
         if abs(b * q + r) < 9 * 10**18
     ]
-    table = dp.protect(pl.DataFrame({"a": [1], "b": [1]}), unit=dp.Rows(1))._step.table
+    table = step_of(dp.protect(pl.DataFrame({"a": [1], "b": [1]}), unit=dp.Rows(1))).table
     for operation, rule in (
         ("floor_divide_by", lambda a, b: a // b),
         ("modulo_by", lambda a, b: a % b),
@@ -182,9 +183,9 @@ OPTIONS = {
     "dt.convert_time_zone": {"zone": "Asia/Tokyo"},
     "dt.replace_time_zone": {"zone": "Asia/Tokyo"},
     "dt.truncate": {"every": "1d"},
-    "str.to_date": {"format": dp.col("s").str.to_date("%d.%m.%Y")._node.options[0][1]},
+    "str.to_date": {"format": node_of(dp.col("s").str.to_date("%d.%m.%Y")).options[0][1]},
     "str.to_datetime": {
-        "format": dp.col("s").str.to_datetime("a%db%mc%Yd%He%Mf%Sg")._node.options[0][1]
+        "format": node_of(dp.col("s").str.to_datetime("a%db%mc%Yd%He%Mf%Sg")).options[0][1]
     },
     **{f"dt.total_{unit}": {"unit": unit[0]} for unit in ("days", "hours", "minutes", "seconds")},
 }
@@ -198,7 +199,7 @@ def test_an_operation_is_no_larger_than_its_declaration(operation):
     """
     zoned = dt.datetime(2020, 1, 1, tzinfo=zoneinfo.ZoneInfo("Europe/Berlin"))
     rows = pl.DataFrame({"a": [1], "b": [1], "s": ["x"], "z": [zoned], "d": [dt.timedelta(1)]})
-    table = dp.protect(rows, unit=dp.Rows(1))._step.table
+    table = step_of(dp.protect(rows, unit=dp.Rows(1))).table
     families = {"str.": "s", "concat_str": "s", "dt.total": "d", "dt.": "z"}
     column = next(
         (column for start, column in families.items() if operation.startswith(start)), "a"
@@ -236,7 +237,7 @@ def test_a_chain_of_conditions_is_one_operation():
     rows = pl.DataFrame({"r": [0, 1, 2], "a": [999, 3, -1]})
     frame = dp.protect(rows, unit=dp.Rows(1)).with_columns(x=chain.otherwise(-5))
     assert rows_of(frame, ["x"])["x"] == [999, 3, -5]
-    assert chain._node.depth == 2
+    assert node_of(chain).depth == 2
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from test_operations import some
 import dpframe as dp
 from dpframe import engine as asked
 from dpframe.errors import DpFrameError
+from inside import question_of
 
 # Dask writes a warning of pandas when it reads parts of a file.
 pytestmark = pytest.mark.filterwarnings(
@@ -95,7 +96,7 @@ def hold_filters(engine, table, exprs):
     brought = engine.bring(table)
     frame, failures = dp.protect(brought.native, unit=dp.Rows(1)), []
     for expr in truths(exprs, frame):
-        question = frame.filter(expr).agg(n=dp.count())._question
+        question = question_of(frame.filter(expr).agg(n=dp.count()))
         try:
             asked.validate(question)
         except DpFrameError as error:
@@ -175,11 +176,12 @@ def test_totals_of_floats_that_statistics_leave_out(engine):
             lambda f, n: f.n_unique(n),
         ):
             got, want = (
-                asked.totals(question(frame, name)._question, 1).values for frame in (here, there)
+                asked.totals(question_of(question(frame, name)), 1).values
+                for frame in (here, there)
             )
             assert _listed(got) == _listed(want), (engine.name, case)
         got, want = (
-            asked.totals(frame.agg(n=dp.count_units())._question, 1).values for frame in units
+            asked.totals(question_of(frame.agg(n=dp.count_units())), 1).values for frame in units
         )
         assert _listed(got) == _listed(want), (engine.name, case, "units")
         hold_keys(Asked(engine, (), table))

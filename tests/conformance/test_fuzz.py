@@ -41,6 +41,7 @@ from dpframe import engine as asked
 from dpframe.errors import DpFrameError, EngineError, WrongType
 from dpframe.noise import bits
 from dpframe.plan import Question
+from inside import question_of, step_of
 
 # Few units reach a threshold here, and an empty table is no failure.
 pytestmark = [
@@ -97,7 +98,7 @@ class Case:
         if _same_refusal(frame, nothing):
             self.refused("step", frame)
         else:
-            assert frame._step.table.columns.keys() == nothing._step.table.columns.keys()
+            assert step_of(frame).table.columns.keys() == step_of(nothing).table.columns.keys()
             self.side.frame, self.empty.frame = frame, nothing
             self.steps.append(step)
 
@@ -265,19 +266,19 @@ def _types(query):
     """The types of the columns that a question adds up."""
     return [
         None if (column := paid.total.column) is None else column.domain.dtype
-        for paid in query._question.read
+        for paid in question_of(query).read
     ]
 
 
 def _totals(query):
     """The raw totals by name and key, in the unit of the column."""
-    totals = asked.totals(query._question, 1)
-    keys = list(map(repr, totals.keys.rows())) if query._question.by else ["()"]
+    totals = asked.totals(question_of(query), 1)
+    keys = list(map(repr, totals.keys.rows())) if question_of(query).by else ["()"]
     return {
         (name, key): [
             int(x) * paid.total.unit for x in (value if hasattr(value, "__len__") else [value])
         ]
-        for paid, values in zip(query._question.read, totals.values, strict=True)
+        for paid, values in zip(question_of(query).read, totals.values, strict=True)
         for name in paid.names
         for key, value in zip(keys, np.asarray(values), strict=True)
     }

@@ -30,6 +30,7 @@ from dpframe.plan import Intervals, kind
 from dpframe.plan.bins import intervals_of
 from dpframe.plan.steps import lineage
 from dpframe.plan.steps.rewrites import WithColumns
+from inside import question_of, step_of
 
 ROWS = list(range(1, 200))  # of one unit
 MOST = ("int64", "float64", "string", "boolean", "date", "datetime_us")
@@ -71,7 +72,7 @@ class Asked:
         """
         for name, cells in self.brought.cells.items():
             if name.startswith("a_"):
-                dtype = self.frame._step.table.columns[name].domain.dtype
+                dtype = step_of(self.frame).table.columns[name].domain.dtype
                 if kind(dtype) != "other":
                     yield name, dtype, [held(cells.dtype, cell) for cell in cells.cells]
 
@@ -79,11 +80,11 @@ class Asked:
         """The totals of a question about a column are right, or it is refused in words."""
         try:
             query = question()
-            asked.validate(query._question)
+            asked.validate(question_of(query))
         except DpFrameError as error:
             self.failures += refused(self.engine.name, operation, error)
             return
-        totals = asked.totals(query._question, 1)
+        totals = asked.totals(question_of(query), 1)
         TALLY.add(self.engine.name, {operation}, self.brought.height, 1)
         got, want = counted(totals), right()
         if got != want:
@@ -155,7 +156,9 @@ def test_synthetic_rows_are_asked_of_these_rows(engine, names):
         cells = Counter(same_zero(x.value) for x in values)
         listed = list(dict.fromkeys(x for key in cells if (x := typed(dtype, key)) is not None))
         try:
-            question = here.frame.synthesize([name], keys={name: [*listed, None]})._query._question
+            question = question_of(
+                here.frame.synthesize([name], keys={name: [*listed, None]})._query
+            )
             asked.validate_contingency(question)
         except DpFrameError as error:
             here.failures += refused(engine.name, "synthetic rows", error)
@@ -198,9 +201,9 @@ def fineness(here):
         if getattr(dtype, "time_zone", None):
             ends = tuple(end.replace(tzinfo=dt.UTC) for end in ends)
         try:
-            question = here.frame.synthesize(
-                [name], bounds={name: ends}, nulls=[name]
-            )._query._question
+            question = question_of(
+                here.frame.synthesize([name], bounds={name: ends}, nulls=[name])._query
+            )
             asked.validate_contingency(question)
         except DpFrameError as error:
             here.failures += refused(here.engine.name, "precision", error)
@@ -325,12 +328,12 @@ def test_features_are_made_of_a_units_cells(engine, names):
     for name, cells in brought.cells.items():
         if (
             not name.startswith("a_")
-            or kind(frame._step.table.columns[name].domain.dtype) == "other"
+            or kind(step_of(frame).table.columns[name].domain.dtype) == "other"
         ):
             continue
         accepted, dtype = (
             {},
-            frame._step.table.columns[name].domain.dtype,
+            step_of(frame).table.columns[name].domain.dtype,
         )  # databases hold milliseconds in microseconds
         for feature, rule in features(name, dtype if family(dtype) == "datetime" else cells.dtype):
             try:

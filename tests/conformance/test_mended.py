@@ -19,6 +19,7 @@ import dpframe as dp
 from dpframe import engine as asked
 from dpframe.engine.backends import duckdb as on_duckdb
 from dpframe.errors import InvalidBounds, MissingBounds, UnsupportedOperation, WrongType
+from inside import question_of
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,7 @@ def test_nan_of_a_file_is_missing_whatever_the_file_says_of_its_floats(read, cel
         (1, dp.col("x").is_null()),
         (2, dp.col("x") <= 2),
     ):
-        assert asked.totals(frame.filter(condition).count()._question, 1).values[0].tolist() == [
+        assert asked.totals(question_of(frame.filter(condition).count()), 1).values[0].tolist() == [
             kept
         ]
 
@@ -194,7 +195,7 @@ def test_keys_of_64_bits_without_a_sign_are_joined(engine):
     if "k" not in engine.make(rows)[1] or engine.name == "datafusion":
         pytest.skip("this engine has no such numbers, or refuses them")
     joined = dp.protect(engine.make(rows)[0], unit=dp.Rows(1)).join(engine.make(public)[0], on="k")
-    assert asked.totals(joined.sum("p", bounds=(0, 5))._question, 1).values[0].tolist() == [3]
+    assert asked.totals(question_of(joined.sum("p", bounds=(0, 5))), 1).values[0].tolist() == [3]
 
 
 def test_numbers_of_128_bits_are_no_keys_of_a_join():

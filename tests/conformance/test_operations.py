@@ -17,6 +17,7 @@ from reference import family
 from suite import check, takes_steps
 
 from dpframe.plan import Call, Literal
+from inside import node_of
 
 PLAIN = (
     "polars",
@@ -63,7 +64,7 @@ def some(exprs, few, turn):
     """
     shapes = defaultdict(list)
     for expr in exprs:
-        shapes[_shape(expr._node)].append(expr)
+        shapes[_shape(node_of(expr))].append(expr)
     return [
         alike[(turn + i * len(alike) // few) % len(alike)]
         for alike in shapes.values()

@@ -20,6 +20,7 @@ from dpframe.errors import DpFrameError
 from dpframe.plan import Column, ColumnDomain, Table, read_keys
 from dpframe.plan.nodes import domain, text
 from dpframe.plan.operations import OPERATIONS
+from inside import node_of
 
 
 def table(*names):
@@ -49,7 +50,7 @@ def key_of(made: Typed):
 
 def is_refused(expr, where, key):
     """Whether a key is refused as one that no row has."""
-    found = domain(expr._node, where, "")
+    found = domain(node_of(expr), where, "")
     try:
         read_keys([key], ("k",), (found,), "group_by('k')")
     except DpFrameError as refusal:
@@ -64,16 +65,16 @@ def hold(exprs, where, cells):
     count = 0
     for expr in exprs:
         try:
-            found = domain(expr._node, where, "")
+            found = domain(node_of(expr), where, "")
         except DpFrameError:
             continue
         if found.possible is None and found.bounds is None:
             continue
         for row in cells:
-            key = key_of(value(expr._node, row))
+            key = key_of(value(node_of(expr), row))
             if key is not None:
                 count += 1
-                assert not is_refused(expr, where, key), (text(expr._node), key, row)
+                assert not is_refused(expr, where, key), (text(node_of(expr)), key, row)
     return count
 
 
@@ -127,10 +128,10 @@ def twice(name, few, each):
     where, inner = table(name), []
     for expr in of_one(name):
         try:
-            found = domain(expr._node, where, "")
+            found = domain(node_of(expr), where, "")
         except DpFrameError:
             continue
-        if found.possible is not None and expr._node.size < 50:
+        if found.possible is not None and node_of(expr).size < 50:
             inner.append((expr, family(found.dtype)))
     pick = random.Random(f"{name}{few}")
     return [
@@ -313,8 +314,8 @@ EVERYWHERE = table("string", "int64", "date", "datetime_us", "float64")
 @pytest.mark.parametrize("operation", NEVER)
 def test_a_key_that_no_row_can_have_is_refused(operation):
     for expr, there, never in NEVER[operation]:
-        assert not is_refused(expr, EVERYWHERE, there), text(expr._node)
-        assert never is None or is_refused(expr, EVERYWHERE, never), text(expr._node)
+        assert not is_refused(expr, EVERYWHERE, there), text(node_of(expr))
+        assert never is None or is_refused(expr, EVERYWHERE, never), text(node_of(expr))
 
 
 def test_each_operation_has_a_case_or_gives_any_value():

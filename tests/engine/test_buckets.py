@@ -18,6 +18,7 @@ from dpframe import engine, progress
 from dpframe.engine import histograms as profile
 from dpframe.engine.parts import buckets
 from dpframe.errors import DpFrameError, EngineError
+from inside import question_of
 from strategies import KINDS, answer, as_frame, bring, random_plan, random_question, random_rows
 
 AGGREGATES = {
@@ -55,8 +56,8 @@ def in_parts(monkeypatch):
 
 def _totals(query, salt):
     """Every total of a question by its group, ranks as tuples."""
-    found = engine.totals(query._question, salt)
-    keys = found.keys.rows() if query._question.by else [()]
+    found = engine.totals(question_of(query), salt)
+    keys = found.keys.rows() if question_of(query).by else [()]
     return [dict(zip(keys, np.asarray(values).tolist(), strict=True)) for values in found.values]
 
 
@@ -171,13 +172,13 @@ def test_private_limits_come_from_the_whole_table(in_parts):
     frame = as_frame(random_rows(random.Random(3), units=40))
     query = dp.protect(frame, unit="u").group_by("city", keys=["Bonn"], limits=dp.Auto()).count()
     sizes = ["rows", "groups", "rows_per_group"]
-    whole = profile.size_profile(query._question, sizes), profile.key_profile(query._question)
+    whole = profile.size_profile(question_of(query), sizes), profile.key_profile(question_of(query))
     in_parts(6)
-    found = profile.size_profile(query._question, sizes)
+    found = profile.size_profile(question_of(query), sizes)
     assert {name: found[name].tolist() for name in sizes} == {
         name: whole[0][name].tolist() for name in sizes
     }
-    assert profile.key_profile(query._question).tolist() == whole[1].tolist()
+    assert profile.key_profile(question_of(query)).tolist() == whole[1].tolist()
 
 
 def test_totals_wider_than_64_bits_add_up(in_parts):
@@ -204,16 +205,17 @@ def test_large_tables_are_split_and_small_ones_are_not(monkeypatch, tmp_path):
             .group_by("g", keys=["a", "b"], max_groups=1, max_rows_per_group=1)
             .count()
         )
-        assert len(buckets.split(asked._question)) == 4
+        assert len(buckets.split(question_of(asked))) == 4
         assert answer(asked) == [{("a",): 500, ("b",): 500}]
     assert (
-        len(buckets.split(dp.protect(frame.head(300), unit="u").count(max_rows=1)._question)) == 1
+        len(buckets.split(question_of(dp.protect(frame.head(300), unit="u").count(max_rows=1))))
+        == 1
     )
-    assert len(buckets.split(dp.protect(frame, unit=dp.Rows(1)).count()._question)) == 1
+    assert len(buckets.split(question_of(dp.protect(frame, unit=dp.Rows(1)).count()))) == 1
 
 
 def parts_of(query):
-    return len(buckets.split(query._question))
+    return len(buckets.split(question_of(query)))
 
 
 def test_the_number_of_parts_follows_from_the_memory_and_the_question(monkeypatch):
@@ -274,7 +276,7 @@ print(len(out.table))
 
 def test_parts_are_about_the_same_size(in_parts):
     frame = pl.DataFrame({"u": range(4000)})
-    ask = dp.protect(frame, unit="u").count(max_rows=1)._question
+    ask = question_of(dp.protect(frame, unit="u").count(max_rows=1))
     sizes = [int(engine.totals(buckets._part(ask, i, 8), 1).values[0][0]) for i in range(8)]
     assert sum(sizes) == 4000
     # false alarm below 1e-7; seed fixed

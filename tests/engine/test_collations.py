@@ -18,6 +18,7 @@ import pytest
 import dpframe as dp
 from dpframe import engine as rooms
 from dpframe.errors import DpFrameError, EngineError
+from inside import question_of
 
 pytest.importorskip("duckdb")
 pytest.importorskip("ibis")
@@ -153,7 +154,7 @@ def _protected(table, **said):
 def _outcome(frame, made, compared):
     """The keys and totals of a question, or its refusal, which depends on types alone."""
     try:
-        raw = rooms.totals(compared(made(frame))._question, 1)
+        raw = rooms.totals(question_of(compared(made(frame))), 1)
     except DpFrameError as error:
         return type(error)
     return raw.keys.rows() if raw.keys.width else [], [
@@ -206,7 +207,7 @@ def test_every_text_is_compared_by_its_bytes(place, collation):
 @pytest.mark.parametrize("name", ["s", "n", "e"])
 def test_units_that_are_texts_are_told_apart_by_their_bytes(place, name):
     table, held = _connection(place, "nocase.noaccent")
-    assert rooms.totals(_protected(table, unit=name).count_units()._question, 1).values[
+    assert rooms.totals(question_of(_protected(table, unit=name).count_units()), 1).values[
         0
     ].tolist() == [_TABLE[name].drop_nulls().n_unique()]
     del held
@@ -220,7 +221,7 @@ def test_parts_hold_no_more_keys_of_a_unit_than_they_say(place):
     table, held = _connection(place, "nocase.noaccent")
     parts = _protected(table).partition("s", keys=["bonn", "BONN"], max_groups=1)
     counts = [
-        rooms.totals(part.count_units()._question, 1).values[0].item() for part in parts.values()
+        rooms.totals(question_of(part.count_units()), 1).values[0].item() for part in parts.values()
     ]
     assert sum(counts) == 1
     del held
@@ -256,7 +257,7 @@ def test_a_public_join_makes_no_more_rows_than_it_says(place, collation):
         for say in made.values():
             query = say(_protected(table, unit=dp.Rows(1))).join(public, on="z").count()
             claimed = query.sensitivity["count"].l1
-            assert rooms.totals(query._question, 1).values[0].item() <= claimed * len(rows)
+            assert rooms.totals(question_of(query), 1).values[0].item() <= claimed * len(rows)
 
 
 def test_a_text_that_is_no_unicode_is_null(tmp_path):
@@ -275,7 +276,7 @@ def test_a_text_that_is_no_unicode_is_null(tmp_path):
         frame = _protected(table)
         lowered = frame.with_columns(z=dp.col("s").str.to_lowercase())
         listed = lowered.group_by("z", keys=["ab", None], max_groups=1).count_units()
-        assert rooms.totals(listed._question, 1).values[0].tolist() == [1, 1]
-        assert rooms.totals(frame.group_by("s", max_groups=1).count_units()._question, 1).keys[
+        assert rooms.totals(question_of(listed), 1).values[0].tolist() == [1, 1]
+        assert rooms.totals(question_of(frame.group_by("s", max_groups=1).count_units()), 1).keys[
             "s"
         ].to_list() == ["ab"]

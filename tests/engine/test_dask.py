@@ -22,6 +22,7 @@ import dpframe as dp
 from dpframe import engine
 from dpframe.engine.intake.arrow import of_type
 from dpframe.errors import EngineError, UnsupportedOperation
+from inside import question_of
 from questions import QUESTIONS, TABLE, exact, expected, protected
 from strategies import answer, as_frame, bring, random_plan, random_question, random_rows
 
@@ -38,8 +39,8 @@ def _partitioned(frame, partitions=3):
 
 
 def _totals(query, salt=5):
-    found = engine.totals(query._question, salt)
-    keys = found.keys.rows() if query._question.by else [()]
+    found = engine.totals(question_of(query), salt)
+    keys = found.keys.rows() if question_of(query).by else [()]
     return [dict(zip(keys, np.asarray(values).tolist(), strict=True)) for values in found.values]
 
 
@@ -138,7 +139,7 @@ def test_partitions_of_other_types_are_read_by_the_types_of_the_whole():
         "g", keys=["a", "2"], max_groups=2, max_rows_per_group=5
     )
     units, total = answer(query.agg(units=dp.count_units(), s=dp.sum("x", unit_bounds=(0, 100))))
-    step = query.sum("x", unit_bounds=(0, 100))._question.allotments[0].total.unit
+    step = question_of(query.sum("x", unit_bounds=(0, 100))).allotments[0].total.unit
     assert units == {("a",): 1, ("2",): 1}
     assert {key: float(value * step) for key, value in total.items()} == {("a",): 1.5, ("2",): 0.0}
     everything = dp.protect(table, unit="u").agg(max_rows=9, n=dp.count(), units=dp.count_units())
@@ -183,7 +184,7 @@ def test_a_partition_that_is_not_as_dask_says_fails_nothing(name):
     )
     query = grouped.agg(n=dp.count(), s=dp.sum("x", (0, 10)))
     counted, total = answer(query)
-    step = query._question.allotments[1].total.unit
+    step = question_of(query).allotments[1].total.unit
     assert list(counted.values()) == rows
     assert [float(value * step) for value in total.values()] == sums
 
@@ -305,7 +306,7 @@ def test_what_fails_on_a_worker_says_nothing_of_a_cell(frame, capfd):
 
     table = _partitioned(frame.assign(g=CANARY)).map_partitions(broken, meta=frame.head(0))
     query = dp.protect(table, unit="u").count(max_rows=1)
-    engine.validate(query._question)
+    engine.validate(question_of(query))
     with pytest.raises(EngineError) as raised:
         answer(query)
     assert (raised.value.__cause__, raised.value.__context__) == (None, None)
@@ -323,7 +324,7 @@ def test_a_plan_travels_without_rows(frame):
         .join(public, on="g")
         .sum("x", bounds=(0, 1), max_rows=2)
     )
-    said = shuffle._packed(query._question, partial(_sums, 7, None, None))
+    said = shuffle._packed(question_of(query), partial(_sums, 7, None, None))
     assert CANARY.encode() not in said
     rows = pl.from_pandas(frame.assign(g="a", u=frame["u"].astype("Int64")))
     ask, build = shuffle._Unpickler(io.BytesIO(said), [rows]).load()

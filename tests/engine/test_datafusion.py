@@ -21,6 +21,7 @@ from dpframe import engine as rooms
 from dpframe.engine.backends import backend_of
 from dpframe.engine.stages import lower
 from dpframe.errors import UnsupportedOperation, WrongType
+from inside import question_of, step_of
 
 datafusion = pytest.importorskip("datafusion")
 ibis = pytest.importorskip("ibis")
@@ -55,7 +56,7 @@ def named(exprs):
 def values(rows, *exprs):
     """The values of row expressions on each row, in the order of the column `u`."""
     names = named(exprs)
-    step = dp.protect(rows, unit=dp.Rows(1)).with_columns(**names)._step
+    step = step_of(dp.protect(rows, unit=dp.Rows(1)).with_columns(**names))
     columns = [step.table.columns[name].id for name in ("u", *names)]
     frame = lower(step, frozenset(columns))
     (read,) = backend_of(frame).collect([frame])
@@ -64,8 +65,8 @@ def values(rows, *exprs):
 
 def answered(query):
     """Raw totals. Neither planning the query nor running it may fail."""
-    rooms.validate(query._question)
-    return [np.asarray(x).tolist() for x in rooms.totals(query._question, 1).values]
+    rooms.validate(question_of(query))
+    return [np.asarray(x).tolist() for x in rooms.totals(question_of(query), 1).values]
 
 
 # Columns of Arrow's types

@@ -9,6 +9,7 @@ import pytest
 import dpframe as dp
 from dpframe.engine import validate
 from dpframe.errors import DpFrameError
+from inside import question_of
 from questions import ABSENT, QUESTIONS, REFUSED, TABLE, UNITS, exact, expected, protected
 
 
@@ -40,7 +41,7 @@ _AT_LENGTH = [name for i, name in enumerate(QUESTIONS) if i % 6]
 def test_what_an_engine_answers_passes_on_a_table_without_rows(engine, name):
     if (engine.name, name) in ABSENT or (engine.name, name) in REFUSED:
         pytest.skip("there is nothing to answer")
-    validate(QUESTIONS[name](protected(engine(TABLE)))._question)
+    validate(question_of(QUESTIONS[name](protected(engine(TABLE)))))
 
 
 @pytest.mark.one_in(2)

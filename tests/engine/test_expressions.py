@@ -15,6 +15,7 @@ import dpframe as dp
 from dpframe.engine.stages import lower
 from dpframe.engine.stages.lowering import Lowering
 from dpframe.plan.nodes import domain
+from inside import node_of, step_of
 
 INT = (-(2**63), 2**63 - 1)
 INTEGERS = {
@@ -59,7 +60,7 @@ def computed(frame: pl.DataFrame, expr: dp.Expr) -> tuple[list, object]:
     the domain that the plan states.
     """
     protected = dp.protect(frame, unit=dp.Rows(1)).with_columns(result=expr)
-    step = protected._step
+    step = step_of(protected)
     column = step.table.columns["result"]
     made = lower(step, {column.id}).to_native().collect()[column.id].to_list()
     known = column.domain
@@ -387,7 +388,7 @@ def test_facts_of_an_expression_refuse_what_is_not_row_wise():
     assert not {"sum", "mean", "max", "shift", "cum_sum", "over", "rank", "map"} & set(
         dir(dp.col("a"))
     )
-    assert domain(dp.col("a")._node, frame._step.table, "test").bounds is None
+    assert domain(node_of(dp.col("a")), step_of(frame).table, "test").bounds is None
 
 
 BOUNDED = {
@@ -464,12 +465,12 @@ def test_bounds_of_a_truncated_time_hold_the_start_of_its_window():
 
 def test_many_expressions_nest_as_deep_as_the_deepest_of_them():
     frame = dp.protect(pl.DataFrame({"u": [1], "x": [2.0]}), unit="u", budget=dp.Budget(epsilon=1))
-    table = frame._step.table
+    table = step_of(frame).table
 
     def depth(*exprs):
         live = {column.id for column in table.columns.values()}
-        here = Lowering(table, lower(frame._step, live), live)
-        here.exprs(expr._node for expr in exprs)
+        here = Lowering(table, lower(step_of(frame), live), live)
+        here.exprs(node_of(expr) for expr in exprs)
         return len(here._levels)
 
     logs = [(dp.col("x") + i).log() for i in range(5)]

@@ -26,6 +26,7 @@ from dpframe.engine.totals import guarded
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import Call
 from dpframe.plan.steps import Concat
+from inside import node_of, step_of
 from strategies import as_frame, random_rows
 
 PEOPLE = pl.DataFrame(
@@ -75,7 +76,7 @@ def grown(name, times):
 def query_of(table, expr):
     """The query of a new column as its engine gets it, as text."""
     frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1)).with_columns(y=expr)
-    rows = lower(frame._step, {frame._step.table.columns["y"].id}).to_native()
+    rows = lower(step_of(frame), {step_of(frame).table.columns["y"].id}).to_native()
     if isinstance(rows, pl.LazyFrame):
         return rows.explain(optimized=False)
     if isinstance(rows, ibis.Table):
@@ -131,7 +132,7 @@ def test_an_operation_is_compiled_once(monkeypatch, name):
             return lowered(here, on)
 
         monkeypatch.setitem(expressions.LOWERED, operation, counted)
-    nodes, pending = {}, [expr._node]
+    nodes, pending = {}, [node_of(expr)]
     while pending:
         node = pending.pop()
         if isinstance(node, Call) and id(node) not in nodes:
@@ -145,10 +146,10 @@ def test_an_operation_is_compiled_once(monkeypatch, name):
 def test_columns_that_nothing_reads_are_left_out(name):
     """A long chain has hundreds of columns of its own, and a frame has a few of them at a time."""
     frame = dp.protect(PEOPLE, unit="u", budget=dp.Budget(epsilon=1))
-    table = frame._step.table
+    table = step_of(frame).table
     live = {column.id for column in table.columns.values()}
-    here = Lowering(table, lower(frame._step, live), live)
-    value = here.expr(grown(name, 1000)._node)
+    here = Lowering(table, lower(step_of(frame), live), live)
+    value = here.expr(node_of(grown(name, 1000)))
     assert len(here._made) > 20
     assert len(here.frame.collect_schema().names()) < len(live) + 20
     assert here.frame.select(value.alias("y")).to_native().collect().height == PEOPLE.height
@@ -186,7 +187,7 @@ def test_a_whole_number_on_the_way_that_does_not_fit_is_null(first):
         for _ in range(terms - 1):
             chain = chain - N
         made = frame.with_columns(y=chain)
-        rows = lower(made._step, {made._step.table.columns["y"].id}).to_native().collect()
+        rows = lower(step_of(made), {step_of(made).table.columns["y"].id}).to_native().collect()
         assert rows.to_series(-1).to_list() == [None, 5]
 
 
@@ -195,8 +196,8 @@ def test_nan_on_the_way_is_null_at_the_end():
     made = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1)).with_columns(
         y=F * 10 - F * 10 + 1, z=F * 10 > 1
     )
-    columns = made._step.table.columns
-    rows = nw.to_native(lower(made._step, {columns["y"].id, columns["z"].id})).collect()
+    columns = step_of(made).table.columns
+    rows = nw.to_native(lower(step_of(made), {columns["y"].id, columns["z"].id})).collect()
     assert rows.select(sorted(c.id for n, c in columns.items() if n in "yz")).rows() == [
         (None, True),
         (1.0, True),
@@ -205,10 +206,14 @@ def test_nan_on_the_way_is_null_at_the_end():
 
 def test_a_chain_of_a_thousand_terms_stays_shallow():
     chain = functools.reduce(operator.sub, [dp.col(f"c{i % 9}") for i in range(1000)])
-    assert chain._node.depth < 24
-    assert chain._node.terms == 1000
-    assert pickle.loads(pickle.dumps(chain._node)) == chain._node == copy.deepcopy(chain._node)
-    assert hash(chain._node) == hash(copy.deepcopy(chain._node))
+    assert node_of(chain).depth < 24
+    assert node_of(chain).terms == 1000
+    assert (
+        pickle.loads(pickle.dumps(node_of(chain)))
+        == node_of(chain)
+        == copy.deepcopy(node_of(chain))
+    )
+    assert hash(node_of(chain)) == hash(copy.deepcopy(node_of(chain)))
     assert repr(chain).count(" + ") + repr(chain).count(" - ") == 999
 
 
@@ -248,7 +253,7 @@ def test_steps_after_each_other_are_one_subquery(engine, name):
 def subqueries(table, name, times):
     frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1))
     frame = functools.reduce(lambda f, k: STEPS[name](f, k), range(times), frame)
-    return written(lower(frame._step, {frame._step.table.columns["f"].id}).to_native()).count(
+    return written(lower(step_of(frame), {step_of(frame).table.columns["f"].id}).to_native()).count(
         "SELECT"
     )
 
@@ -262,12 +267,12 @@ def test_steps_together_have_the_rows_of_each_by_itself(monkeypatch, seed):
     for step in [*chosen, *again]:
         frame = step(frame)
     live = {
-        frame._step.table.columns[name].id
+        step_of(frame).table.columns[name].id
         for name in rng.sample(["a", "x", "y"], rng.randint(1, 3))
     }
-    together = lower(frame._step, live).to_native().collect()
+    together = lower(step_of(frame), live).to_native().collect()
     monkeypatch.setattr(rows_of_steps, "_MOST_STATED", -1)
-    alone = lower(frame._step, live).to_native().collect()
+    alone = lower(step_of(frame), live).to_native().collect()
     assert together.equals(alone, null_equal=True)
 
 
@@ -321,7 +326,8 @@ def test_a_table_that_is_concatenated_with_itself_is_read_once():
     scans = []
     frame = dp.protect(PEOPLE, unit="u", budget=dp.Budget(epsilon=1))
     source = replace(
-        frame._step, data=replace(frame._step.data, scan=counting(frame._step.data.scan, scans))
+        step_of(frame),
+        data=replace(step_of(frame).data, scan=counting(step_of(frame).data.scan, scans)),
     )
     twice = functools.reduce(lambda step, _: Concat(step, (step,)), range(10), source)
     rows = lower(twice, {twice.table.columns["f"].id}).to_native().collect()
@@ -375,7 +381,7 @@ def test_clips_in_a_row_are_one_with_the_same_values(dtype):
             sum(expected),
             sum(max(x, 0) for x in expected),
         ]
-        assert frame._step.since is frame._step.before.since
+        assert step_of(frame).since is step_of(frame).before.since
 
 
 def test_clips_that_are_not_in_a_row_stay_apart():
@@ -386,7 +392,7 @@ def test_clips_that_are_not_in_a_row_stay_apart():
         frame.clip("f", 0, 9).fill_null("f", 5).clip("f", 2, 3),
         frame.clip("f", 0, 9).filter(F > 1).clip("f", 2, 3),
     ):
-        assert apart._step.since is apart._step.before
+        assert step_of(apart).since is step_of(apart).before
 
 
 def test_clips_in_a_row_are_stated_once():
@@ -397,6 +403,8 @@ def test_clips_in_a_row_are_stated_once():
         frame = dp.protect(table, unit="u")
         for k in range(number):
             frame = frame.clip("f", -k, k + 1)
-        compiled = lower(frame._step, frozenset({frame._step.table.columns["f"].id}), empty=True)
+        compiled = lower(
+            step_of(frame), frozenset({step_of(frame).table.columns["f"].id}), empty=True
+        )
         queries.append(ibis.to_sql(compiled.to_native(), dialect="duckdb").count("SELECT"))
     assert queries[1] == queries[0]

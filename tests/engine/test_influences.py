@@ -10,6 +10,7 @@ import dpframe as dp
 from dpframe import engine as room
 from dpframe.api import Query
 from dpframe.plan import Covers
+from inside import question_of
 
 BOUNDS = {"x": (-4, 4), "y": (0, 9)}
 
@@ -42,7 +43,7 @@ def _totals(table, keys):
     limits = {"max_rows": 4}
     groups = frame if keys is None else frame.group_by("g", keys=keys, max_groups=4, **limits)
     query = groups.agg(**aggregates, **(limits if keys is None else {}))
-    question = Query(query._question.covering(Covers.POPULATION), query._budget)._question
+    question = question_of(Query(question_of(query).covering(Covers.POPULATION), query._budget))
     room.validate(question)
     raw, rng = room.totals(question, 7), np.random.default_rng(1)
     places = {i: p.total for i, p in enumerate(question.read) if p.total.of_influence}
@@ -130,7 +131,7 @@ def test_influences_beside_columns_with_limits_of_their_own(engine, keys, limite
 
 def _influences(query):
     """The totals of influences under fixed weights."""
-    question = query._question.covering(Covers.POPULATION)
+    question = question_of(query).covering(Covers.POPULATION)
     raw = room.totals(question, 7)
     totals = {i: paid.total for i, paid in enumerate(question.read) if paid.total.of_influence}
     weights = {

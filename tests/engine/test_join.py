@@ -21,6 +21,7 @@ from dpframe.errors import (
     UnsupportedOperation,
     WrongType,
 )
+from inside import question_of, step_of
 from strategies import (
     CITIES,
     DAYS,
@@ -38,9 +39,9 @@ from strategies import (
 
 def rows_of(frame: dp.PrivateFrame, *names: str) -> Counter:
     """The rows of a protected frame that the test made, in any order."""
-    table = frame._step.table
+    table = step_of(frame).table
     ids = [table.columns[name].id for name in names]
-    return Counter(lower(frame._step, set(ids)).to_native().select(ids).collect().rows())
+    return Counter(lower(step_of(frame), set(ids)).to_native().select(ids).collect().rows())
 
 
 def regions(rng, most=3):
@@ -264,14 +265,14 @@ def test_what_is_known_of_public_columns_follows_their_types():
         }
     )
     frame = dp.protect(as_frame([]), unit="u").join(public, on="city")
-    facts = {name: column.domain for name, column in frame._step.table.columns.items()}
+    facts = {name: column.domain for name, column in step_of(frame).table.columns.items()}
     assert facts["size"].keys == ("small", "large")
     assert facts["sea"].bounds == (0, 1)
     assert (facts["pop"].bounds, facts["pop"].nullable) == (None, True)
     with pytest.raises(dp.errors.MissingBounds):
         frame.sum("pop", max_rows=1)
     by = frame.group_by("size", max_groups=1, max_rows_per_group=1).count().release
-    assert by.__self__._question.keys.size == 2
+    assert question_of(by.__self__).keys.size == 2
 
 
 def test_several_keys_and_the_unit_among_them(kind):
@@ -596,7 +597,7 @@ def test_what_is_known_of_columns_one_below_the_other():
     made = dp.concat(
         [first, frame.clip("a", 3, 9).cast("x", "int8").clip("x", -2, 0).fill_null("x", 0)]
     )
-    facts = {name: column.domain for name, column in made._step.table.columns.items()}
+    facts = {name: column.domain for name, column in step_of(made).table.columns.items()}
     assert facts["a"].bounds == (0, 9)
     assert (facts["x"].bounds, str(facts["x"].dtype), facts["x"].nullable) == (
         (-2, 1),
@@ -605,7 +606,7 @@ def test_what_is_known_of_columns_one_below_the_other():
     )
     assert facts["level"].keys == tuple(LEVELS)
     cut = dp.concat([frame.cut("x", [0, 1], into="level"), frame])
-    assert cut._step.table.columns["level"].domain.keys is None
+    assert step_of(cut).table.columns["level"].domain.keys is None
     with pytest.raises(UnsupportedOperation, match="one unit"):
         made.group_by("u", max_groups=1)
 

@@ -11,6 +11,7 @@ import pytest
 
 import dpframe as dp
 from dpframe import engine as totals_of
+from inside import question_of
 
 UNITS, GROUPS, MOST = 320, 40, 3
 
@@ -28,7 +29,7 @@ def query(rows):
 
 def counts(asked, salt):
     """Number of units that keep each group."""
-    found = totals_of.totals(asked._question, salt)
+    found = totals_of.totals(question_of(asked), salt)
     return dict(zip(found.keys.to_series().to_list(), found.values[0].tolist(), strict=True))
 
 
@@ -116,7 +117,7 @@ def spread(rows, by, in_play=None):
 
 
 def read(asked, in_play=None):
-    found = totals_of.totals(asked._question, 3, in_play)
+    found = totals_of.totals(question_of(asked), 3, in_play)
     return dict(zip(found.keys.rows(), found.values[0].tolist(), strict=True)), found.held
 
 
@@ -183,5 +184,5 @@ def test_a_unit_that_joins_moves_weights_by_a_length_of_one_at_most():
         here, there = read(asked, held)[0], read(fewer, held)[0]
         lengths.append(sum((here[key] - there.get(key, 0)) ** 2 for key in here))
         assert set(there) <= set(here)
-    bound = asked._question.threshold.sensitivity
+    bound = question_of(asked).threshold.sensitivity
     assert 0.9 * bound.l2_squared < max(lengths) <= bound.l2_squared

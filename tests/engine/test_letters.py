@@ -9,6 +9,7 @@ import pytest
 
 import dpframe as dp
 from dpframe import engine as asked
+from inside import question_of
 
 CHARACTERS = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
 TEXTS = ["Straße", "ΟΔΥΣΣΕΥΣ", "İstanbul", "ǅ", "ﬁ", "ẞß", "Жук é e\u0301", "ᾳ ß", "ꭰ Ꭰ", "'\\%"]
@@ -39,6 +40,6 @@ def test_letters_are_those_of_the_table(engine, capital):
     frame = dp.protect(engine(table), unit=dp.Rows(1))
     made = dp.col("s").str.to_uppercase() if capital else dp.col("s").str.to_lowercase()
     counted = asked.totals(
-        frame.with_columns(z=made).filter(dp.col("z") == dp.col("t")).count()._question, 1
+        question_of(frame.with_columns(z=made).filter(dp.col("z") == dp.col("t")).count()), 1
     )
     assert counted.values[0].tolist() == [table.height]

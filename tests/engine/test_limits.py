@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
+from inside import question_of
 from strategies import answer, bring, hashed_by
 
 ONE = 2**20  # the fraction bits of everything that is divided
@@ -106,7 +107,7 @@ def test_totals_are_those_of_the_design(monkeypatch, seed):
         )
     )
     expected = _reference(rows, keys, limits, bounds)
-    for paid, total in zip(query._question.allotments, answer(query), strict=True):
+    for paid, total in zip(question_of(query).allotments, answer(query), strict=True):
         for name in paid.names:  # with one row in a group the rows are the units
             i = ["n", "v", "s", "units", "t"].index(name)
             scale = ONE // 2**paid.total.fraction if i < 3 else 1
@@ -138,7 +139,7 @@ def test_sums_and_counts_are_weighted_alike_so_means_stay():
             .mean("x", bounds=(0, 10))
         )
         total, count = answer(query, 3)
-        paid = query._question.allotments
+        paid = question_of(query).allotments
         for key in total:
             if count[key]:
                 ratio = (
@@ -182,7 +183,7 @@ def test_totals_never_wrap(limit, dtype, bounds):
         ]
         exact.append(500 * min(max(2 * Fraction(value), Fraction(bounds[0])), Fraction(bounds[1])))
         for paid, total, truth in zip(
-            query._question.allotments, answer(query), exact, strict=True
+            question_of(query).allotments, answer(query), exact, strict=True
         ):
             measured = total[()] * paid.total.unit
             step = paid.total.grid.step
@@ -197,7 +198,7 @@ def test_a_total_wider_than_64_bits_is_exact():
     units = 3000
     frame = pl.DataFrame({"u": range(units), "x": pl.Series([2**31 - 1] * units, dtype=pl.Int64)})
     query = dp.protect(frame, unit="u").sum("x", bounds=(0, 2**26), max_rows=2**15)
-    paid = query._question.allotments[0].total
+    paid = question_of(query).allotments[0].total
     assert answer(query)[0][()] == units * paid.grid.upper * ONE
 
 
@@ -234,6 +235,6 @@ def test_no_slot_and_no_weight_is_spent_on_groups_that_are_not_listed(keys):
     for salt in range(20):
         counted, units = answer(ask.agg(n=dp.count(), units=dp.count_units()), salt)
         assert set(counted.values()) == {
-            3 * (ONE if ask.count()._question.allotments[0].total.fraction else 1)
+            3 * (ONE if question_of(ask.count()).allotments[0].total.fraction else 1)
         }
         assert set(units.values()) == {1}

@@ -14,6 +14,7 @@ import dpframe as dp
 from dpframe.engine import totals, validate
 from dpframe.engine.backends import sql
 from dpframe.engine.compile import compiled
+from inside import question_of
 from strategies import answer
 
 DAYS = [dt.date(2020, 1, 1) + dt.timedelta(days=i) for i in range(400)]
@@ -65,7 +66,7 @@ def counted(table, column, *null):
         .group_by(column, keys=[*COLUMNS[column], *null], max_rows=4)
         .count()
     )
-    validate(query._question)
+    validate(question_of(query))
     (groups,) = answer(query)
     return {key: total for (key,), total in groups.items() if total}
 
@@ -97,7 +98,7 @@ def test_the_text_of_a_query_does_not_grow_with_the_keys():
             .group_by("g", keys=[f"key {i}" for i in range(number)], max_rows=2)
             .count()
         )
-        sizes.append(len(compiled(query._question, 1).main.to_native().sql_query()))
+        sizes.append(len(compiled(question_of(query), 1).main.to_native().sql_query()))
     assert abs(sizes[1] - sizes[0]) < 100
 
 
@@ -192,7 +193,7 @@ def hard(table, *columns):
         *columns, keys={name: LISTED[name] for name in columns}, max_rows=4
     )
     query = frame.count()
-    validate(query._question)
+    validate(question_of(query))
     (groups,) = answer(query)
     return {key: total for key, total in groups.items() if total}
 
@@ -218,7 +219,7 @@ def test_no_table_stays_in_a_connection_of_duckdb():
         "text", keys=COLUMNS["text"], max_rows=2
     )
     totals(
-        query.agg(n=dp.count(), q=dp.quantile("x", 0.5, bounds=(0, 9)))._question, 11
+        question_of(query.agg(n=dp.count(), q=dp.quantile("x", 0.5, bounds=(0, 9)))), 11
     )  # two frames with one table of keys
     left = backend.con.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
     assert left == []
@@ -232,7 +233,7 @@ def test_no_table_stays_in_a_session_of_postgres(in_postgres, stored_in_postgres
     with in_postgres.con.transaction():
         assert hard(table, "i") == hard(HARD, "i")
     query = dp.protect(table, unit="u").group_by("s", keys=LISTED["s"], max_rows=2)
-    totals(query.agg(n=dp.count(), q=dp.quantile("x", 0.5, bounds=(0, 9)))._question, 11)
+    totals(question_of(query.agg(n=dp.count(), q=dp.quantile("x", 0.5, bounds=(0, 9)))), 11)
     assert in_postgres.con.execute(stored).fetchall() == []
 
 

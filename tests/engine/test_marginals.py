@@ -12,6 +12,7 @@ import pytest
 import dpframe as dp
 from dpframe import engine as rooms
 from dpframe.engine import marginals as sums
+from inside import question_of
 
 KEYS = {"a": [0, 1, 2, 7], "b": ["x", "y", None], "c": [False, True]}
 
@@ -29,8 +30,8 @@ def people(rows=300):
 
 def totals(table, unit="u", workload="2-way"):
     limits = {} if isinstance(unit, dp.Rows) else {"max_rows": 3}
-    question = (
-        dp.protect(table, unit=unit).marginals(list(KEYS), workload, keys=KEYS, **limits)._question
+    question = question_of(
+        dp.protect(table, unit=unit).marginals(list(KEYS), workload, keys=KEYS, **limits)
     )
     return [array.tolist() for array in rooms.marginal_totals(question, 1)]
 

@@ -15,6 +15,7 @@ import pytest
 import dpframe as dp
 from dpframe.engine.totals import _nested
 from dpframe.errors import DpFrameError
+from inside import question_of
 from strategies import KINDS, answer
 
 INF, NAN = float("inf"), float("nan")
@@ -171,7 +172,7 @@ def test_numbers_of_every_type_add_up_alike(name, bounds):
         min(max(float(v), low), high if name != "Boolean" else max(min(high, 1), low))
         for v in known
     )
-    paid = ask(dp.protect(frame, unit="u"))._question.allotments[0].total
+    paid = question_of(ask(dp.protect(frame, unit="u"))).allotments[0].total
     assert float(totals[0][()] * paid.unit) == pytest.approx(
         exact, rel=1e-6, abs=1e-6 + len(known) * float(paid.grid.step)
     )
@@ -198,7 +199,7 @@ def test_numbers_of_every_type_add_up_alike(name, bounds):
 def test_numbers_of_pandas_types_add_up(column):
     frame = pd.DataFrame({"u": [1, 2, 3], "x": column})
     query = dp.protect(frame, unit="u").sum("x", bounds=(0, 10), max_rows=1)
-    assert answer(query)[0][()] * query._question.allotments[0].total.unit == 3
+    assert answer(query)[0][()] * question_of(query).allotments[0].total.unit == 3
 
 
 @pytest.mark.parametrize(
@@ -346,7 +347,7 @@ def test_no_name_of_the_user_meets_one_of_ours(kind, names):
     )
     rows, total = answer(query)
     assert rows == {(1,): 2, (2,): 1}
-    unit = query._question.allotments[1].total.unit
+    unit = question_of(query).allotments[1].total.unit
     assert {key: value * unit for key, value in total.items()} == {(1,): 11, (2,): 7}
 
 

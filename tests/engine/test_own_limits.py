@@ -20,6 +20,7 @@ from dpframe.errors import (
     UnsupportedOperation,
 )
 from dpframe.plan import Covers
+from inside import numbers_of, question_of
 
 GROUPS = {"max_groups": 2, "max_rows_per_group": 3}
 KEYS = ["a", "b", "c", "d", "e"]
@@ -51,7 +52,7 @@ TABLE = table()
 
 def named_totals(query, salt=11):
     """The exact totals of a question by their names, as far as its groups reach."""
-    raw, read = engines.totals(query._question, salt), query._question.read
+    raw, read = engines.totals(question_of(query), salt), question_of(query).read
     return {
         name: values for paid, values in zip(read, raw.values, strict=True) for name in paid.names
     }, raw.keys
@@ -107,7 +108,7 @@ def test_columns_without_groups(engine):
         n=dp.count(max_rows=5), s=dp.sum("x", bounds=(0, 3), max_rows=2), k=dp.count_units()
     )
     totals, _ = named_totals(query)
-    unit = {name: paid.total.unit for paid in query._question.read for name in paid.names}
+    unit = {name: paid.total.unit for paid in question_of(query).read for name in paid.names}
     assert {name: int(totals[name][0]) * unit[name] for name in ("n", "s", "k")} == {
         "n": 6,
         "s": 3,
@@ -124,16 +125,16 @@ def test_columns_with_equal_limits_share_their_totals(covers):
         b=dp.sum("x", **_BOUNDS, max_rows=2),
         n=dp.count(max_rows=2),
     )
-    names = [paid.names for paid in query._question.covering(covers).allotments]
+    names = [paid.names for paid in question_of(query).covering(covers).allotments]
     assert ("a.count", "n") in names
     default = groups.agg(
         a=dp.mean("x", **_BOUNDS), b=dp.mean("x", **_BOUNDS, max_rows=4), n=dp.count(max_rows=4)
     )
-    assert [paid.names for paid in default._question.allotments] == [
+    assert [paid.names for paid in question_of(default).allotments] == [
         ("a.sum", "b.sum"),
         ("a.count", "b.count", "n"),
     ]
-    assert all(paid.total.limits is None for paid in default._question.allotments)
+    assert all(paid.total.limits is None for paid in question_of(default).allotments)
 
 
 def test_a_limit_of_an_earlier_step_holds_for_each_column():
@@ -215,9 +216,9 @@ def test_chosen_limits_leave_those_of_a_column():
     out = groups.agg(
         m=dp.mean("x", **_BOUNDS, max_rows=2), s=dp.sum("x", **_BOUNDS, max_rows=2), n=dp.count()
     ).release(epsilon=9.0)
-    (m, s, n) = out._numbers.outputs
+    (m, s, n) = numbers_of(out).outputs
     assert m.totals[0][1].limits.max_rows == s.totals[0][1].limits.max_rows == 2
-    assert out._numbers.factor_of(s) == 1
+    assert numbers_of(out).factor_of(s) == 1
     assert n.totals[0][1].limits is None
 
 
@@ -228,7 +229,7 @@ def test_a_difference_of_groups_knows_whether_people_are_in_both():
         .agg(a=dp.count(max_groups=1), b=dp.count())
         .release(epsilon=1.0)
     )
-    first, second = out._numbers.outputs
-    assert out._numbers.apart(first)
-    assert not out._numbers.apart(second)
-    assert replace(out._numbers, unit_limits=first.totals[0][1].limits).apart(second)
+    first, second = numbers_of(out).outputs
+    assert numbers_of(out).apart(first)
+    assert not numbers_of(out).apart(second)
+    assert replace(numbers_of(out), unit_limits=first.totals[0][1].limits).apart(second)

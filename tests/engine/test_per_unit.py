@@ -21,6 +21,7 @@ from dpframe.errors import (
     UnsupportedOperation,
     WrongType,
 )
+from inside import question_of, step_of
 from strategies import (
     answer,
     as_frame,
@@ -52,9 +53,9 @@ HARD = [
 
 def table_of(frame: dp.PrivateFrame) -> pl.DataFrame:
     """The rows of a protected frame that the test made, under the names that its user sees."""
-    table = frame._step.table
+    table = step_of(frame).table
     ids = {column.id: name for name, column in table.columns.items()}
-    made = lower(frame._step, set(ids)).to_native().collect()
+    made = lower(step_of(frame), set(ids)).to_native().collect()
     for name, column in table.columns.items():  # what the plan says of every value is true
         values, known = made[column.id], column.domain
         assert known.nullable or values.null_count() == 0, name
@@ -307,7 +308,7 @@ def test_totals_of_one_row_each_never_wrap():
     units_of = dp.protect(frame, unit="u", neighbors="replace").per_unit(x=dp.sum("x"))
     query = units_of.sum("x", bounds=(2**26 - 1, 2**26))
     assert query.sensitivity["x"].l1 == 1
-    assert answer(query)[0][()] * query._question.allotments[0].total.unit == units * 2**26
+    assert answer(query)[0][()] * question_of(query).allotments[0].total.unit == units * 2**26
 
 
 # What is known
@@ -319,7 +320,7 @@ def test_one_unit_counts_once_without_any_limit(kind):
     features = private.per_unit(total=dp.sum("x", unit_bounds=(0, 6)), n=dp.count())
     query = features.agg(n=dp.count(), s=dp.sum("total"), big=dp.mean("n", bounds=(1, 9)))
     assert answer(query)[0] == {(): 3}
-    assert answer(query)[1][()] * query._question.allotments[1].total.unit == 3 + 5 + 6
+    assert answer(query)[1][()] * question_of(query).allotments[1].total.unit == 3 + 5 + 6
     assert {name: s.l1 for name, s in query.sensitivity.items()} == {
         "n": 1,
         "s": 6,
@@ -340,7 +341,7 @@ def test_features_carry_what_is_known_of_them():
         k=dp.last("level", by="x"),
         c=dp.sum("x", unit_bounds=(0, 9)),
     )
-    facts = {name: column.domain for name, column in made._step.table.columns.items()}
+    facts = {name: column.domain for name, column in step_of(made).table.columns.items()}
     assert (facts["s"].nullable, facts["s"].bounds) == (False, None)
     assert (facts["m"].nullable, facts["m"].bounds) == (False, (-2, 2))
     assert (facts["lo"].nullable, facts["lo"].bounds) == (True, (0, 5))

@@ -19,6 +19,7 @@ from dpframe import engine as rooms
 from dpframe.engine.backends import backend_of
 from dpframe.engine.stages import lower
 from dpframe.errors import DpFrameError, EngineError, UnsupportedOperation, WrongType
+from inside import question_of, step_of
 from postgres_tables import connected, stores
 from questions import QUESTIONS, TABLE, exact, expected, protected
 
@@ -60,7 +61,7 @@ def made(backend):
 def values(table, *exprs):
     """The values of row expressions on each row, in the order of the column `u`."""
     named = {f"r{i}": expr for i, expr in enumerate(exprs)}
-    step = dp.protect(table, unit=dp.Rows(1)).with_columns(**named)._step
+    step = step_of(dp.protect(table, unit=dp.Rows(1)).with_columns(**named))
     columns = [step.table.columns[name].id for name in ("u", *named)]
     frame = lower(step, frozenset(columns))
     (rows,) = backend_of(frame).collect([frame])
@@ -69,8 +70,8 @@ def values(table, *exprs):
 
 def answered(query):
     """Raw totals. Neither planning the query nor running it may fail."""
-    rooms.validate(query._question)
-    return [np.asarray(x).tolist() for x in rooms.totals(query._question, 1).values]
+    rooms.validate(question_of(query))
+    return [np.asarray(x).tolist() for x in rooms.totals(question_of(query), 1).values]
 
 
 def _bits(x):
@@ -359,7 +360,7 @@ def test_decimals_of_another_database_that_are_too_long_are_refused_by_their_nam
     table = connection.table("t").mutate(d=ibis.literal("1.5").cast("decimal(50, 5)"))
     monkeypatch.setattr(type(connection), "name", "another")
     frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1))
-    assert frame.filter(c("u") > 0).count(max_rows=1)._question is not None
+    assert question_of(frame.filter(c("u") > 0).count(max_rows=1)) is not None
     with pytest.raises(WrongType, match=r"table\['d'\].cast\('float64'\)"):
         frame.sum("d", bounds=(0, 1), max_rows=1)
 
@@ -638,8 +639,8 @@ def _collations(table, backend):
         head=c("s").str.head(1),
         day=dp.lit("2020-02-29").cast("date").cast("str"),
     ).cut("x", [0, 1, 2], into="label")
-    columns = {n: frame._step.table.columns[n].id for n in frame.columns if n not in ("u", "x")}
-    rows = lower(frame._step, frozenset(columns.values())).to_native()
+    columns = {n: step_of(frame).table.columns[n].id for n in frame.columns if n not in ("u", "x")}
+    rows = lower(step_of(frame), frozenset(columns.values())).to_native()
     backend._run_pre_execute_hooks(rows)
     written = PostgresTotalCompiler().written(rows)
     asked = ", ".join(f'pg_collation_for("{column}")' for column in columns.values())
@@ -835,10 +836,10 @@ def test_only_totals_are_fetched(stored, monkeypatch):
         d=dp.n_unique("x"),
         q=dp.median("x", bounds=(0, 1)),
     )
-    rooms.validate(query._question)
+    rooms.validate(question_of(query))
     assert sum(map(len, fetched)) == 0
     assert len(fetched) == 3
-    rooms.totals(query._question, 1)
+    rooms.totals(question_of(query), 1)
     assert [len(rows) for rows in fetched[3:]] == [5, 5, 5]
 
 
@@ -1015,7 +1016,8 @@ def test_units_are_in_as_many_parts_as_they_may_be(made):
     frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=9.0))
     parts = frame.partition("g", ["a", "b", "c"], max_groups=1)
     units = [
-        int(rooms.totals(part.count_units()._question, 1).values[0][0]) for part in parts.values()
+        int(rooms.totals(question_of(part.count_units()), 1).values[0][0])
+        for part in parts.values()
     ]
     assert sum(units) == 60
     assert min(units) > 0

@@ -14,6 +14,7 @@ from polars.io.plugins import register_io_source
 import dpframe as dp
 from dpframe import engine
 from dpframe.errors import BudgetExceeded, DpFrameError, DpFrameWarning, EngineError
+from inside import question_of, step_of
 from strategies import bring
 
 CANARY = "canary-7b1f"
@@ -68,7 +69,7 @@ def test_rows_are_read_once_and_after_the_charge(reads):
     )
     str(query.explain()), repr(query), repr(private), private._repr_html_(), query._repr_html_()
     query.accuracy(epsilon=1, delta=1e-6, assume_rows=5)
-    engine.validate(query._question)
+    engine.validate(question_of(query))
     assert reads.spent_at_reads == []
     query.release(epsilon=0.5, delta=1e-6)
     assert reads.spent_at_reads == [0.5]
@@ -129,7 +130,7 @@ def test_an_engine_that_fails_says_nothing(kind, frame, monkeypatch, capfd):
 
     monkeypatch.setattr(pl.LazyFrame, "collect", burst)
     with pytest.raises(EngineError) as caught:
-        engine.totals(query._question, 1)
+        engine.totals(question_of(query), 1)
     error = caught.value
     assert error.__cause__ is None
     assert error.__context__ is None
@@ -171,7 +172,7 @@ def test_interrupts_pass(frame):
     lazy = frame.lazy().with_columns(pl.col("x").map_batches(stop, return_dtype=pl.Float64))
     query = dp.protect(lazy, unit="u").sum("x", bounds=(0, 5), max_rows=2)
     with pytest.raises((KeyboardInterrupt, EngineError)):
-        engine.totals(query._question, 1)
+        engine.totals(question_of(query), 1)
 
 
 def test_nothing_that_prints_shows_a_cell(kind, frame, caplog, capfd, recwarn):
@@ -190,8 +191,8 @@ def test_nothing_that_prints_shows_a_cell(kind, frame, caplog, capfd, recwarn):
             budget,
             out,
             out.noise,
-            query._question.step,
-            query._question.step.table,
+            question_of(query).step,
+            question_of(query).step.table,
         )
     ]
     shown += [
@@ -201,8 +202,12 @@ def test_nothing_that_prints_shows_a_cell(kind, frame, caplog, capfd, recwarn):
         out.report(),
         out._repr_html_(),
     ]
-    shown += [repr(engine.totals(query._question, 1)), repr(private._step), repr(budget.history())]
-    shown += [repr(dp.protect(bring(frame, kind), unit="u")._step.data)]
+    shown += [
+        repr(engine.totals(question_of(query), 1)),
+        repr(step_of(private)),
+        repr(budget.history()),
+    ]
+    shown += [repr(step_of(dp.protect(bring(frame, kind), unit="u")).data)]
     for name, wrong in {
         "filter": dp.col("city") > 3,
         "sum": "city",
@@ -225,7 +230,7 @@ def test_what_holds_rows_cannot_be_pickled(kind, frame):
         private,
         private.group_by("city", max_groups=1),
         private.count_units(),
-        private._step.data,
+        step_of(private).data,
     ):
         with pytest.raises(DpFrameError):
             pickle.dumps(held)

@@ -17,6 +17,7 @@ import dpframe as dp
 from dpframe import engine
 from dpframe.engine.backends import polars as on_polars
 from dpframe.errors import DpFrameError, EngineError, WrongType
+from inside import question_of
 from strategies import answer, check_claims
 
 FAR = 2**63 - 1
@@ -63,10 +64,10 @@ def test_two_listed_keys_are_two_groups(values, keys, dtype):
 
     try:
         whole, none = ask(1), ask(0)
-        engine.validate(whole._question)
+        engine.validate(question_of(whole))
     except DpFrameError:
         return
-    totals = engine.totals(whole._question, 1)
+    totals = engine.totals(question_of(whole), 1)
     assert totals.keys.n_unique() == len(keys)
     check_claims(whole, none)
 
@@ -99,11 +100,11 @@ def test_bounds_of_mixed_arithmetic_are_those_of_floats():
 
 def _fails_only_on_data(query):
     try:
-        engine.validate(query._question)
+        engine.validate(question_of(query))
     except DpFrameError:
         return False
     try:
-        engine.totals(query._question, 1)
+        engine.totals(question_of(query), 1)
     except EngineError:
         return True
     return False
@@ -284,7 +285,7 @@ def test_a_quotient_by_a_constant_is_that_of_floats_and_no_product():
             .with_columns(same=dp.col("y") == low)
             .filter(dp.col("same"))
         )
-        assert engine.totals(query.agg(n=dp.count())._question, 1).values[0][0] == 1
+        assert engine.totals(question_of(query.agg(n=dp.count())), 1).values[0][0] == 1
 
 
 def test_times_finer_than_a_literal_do_not_equal_it():
@@ -302,14 +303,17 @@ def test_times_finer_than_a_literal_do_not_equal_it():
         dp.col("d").is_in([dt.timedelta(0)]),
     ):
         assert (
-            engine.totals(frame.filter(condition).agg(n=dp.count())._question, 1).values[0][0] == 1
+            engine.totals(question_of(frame.filter(condition).agg(n=dp.count())), 1).values[0][0]
+            == 1
         )
 
 
 def test_text_as_a_number_of_32_bits_is_rounded_to_them():
     frame = dp.protect(pl.DataFrame({"s": ["0.1", "1e39"]}), unit=dp.Rows(1)).cast("s", "float32")
     assert (
-        engine.totals(frame.filter(dp.col("s") == 0.1).agg(n=dp.count())._question, 1).values[0][0]
+        engine.totals(question_of(frame.filter(dp.col("s") == 0.1).agg(n=dp.count())), 1).values[0][
+            0
+        ]
         == 0
     )
 

@@ -12,6 +12,7 @@ from pyspark.sql import functions
 
 from dpframe import engine as rooms
 from dpframe.engine.backends.spark import BACKEND
+from inside import question_of
 from questions import QUESTIONS, TABLE, exact, expected, protected
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -45,7 +46,7 @@ def test_what_was_checked_is_what_runs(table, name, monkeypatch):
     monkeypatch.setattr(
         module, "compiled", lambda *a, **named: made.append(named) or compiled(*a, **named)
     )
-    rooms.validate(query._question)
+    rooms.validate(question_of(query))
     assert exact(query) == right
     assert made
     assert all(named.get("empty") for named in made)

@@ -15,6 +15,7 @@ from dpframe.release.kinds.series import questions
 from dpframe.release.kinds.series.answer import Reading
 from dpframe.release.kinds.series.calendar import Calendar
 from dpframe.release.kinds.series.questions import PeriodQuery
+from inside import question_of
 
 DAY = dt.date(2026, 3, 2)
 PERIODS = [0, 1, 4]
@@ -82,7 +83,7 @@ QUERIES = {
 def readings(frame, on, query, every="1d"):
     """The totals of some periods by one question, and by one question for each."""
     calendar = Calendar.read(every, DAY)
-    source = PeriodQuery(query(frame), on, lambda made: made._question)
+    source = PeriodQuery(query(frame), on, lambda made: question_of(made))
     alone = [Reading(source.of(calendar, period), (period,)) for period in PERIODS]
     together = source.together(calendar, alone[0].question, PERIODS)
     return (None if together is None else Reading(together, PERIODS)), alone

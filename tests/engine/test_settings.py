@@ -15,6 +15,7 @@ import pytest
 import dpframe as dp
 from dpframe import engine as rooms
 from dpframe.errors import UnsupportedOperation
+from inside import question_of
 
 duckdb = pytest.importorskip("duckdb")
 ibis = pytest.importorskip("ibis")
@@ -203,7 +204,7 @@ def _asked(frame):
 def _answers(table, every=1):
     frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1))
     for name, query in itertools.islice(_asked(frame), 0, None, every):
-        raw = rooms.totals(query._question, 1)
+        raw = rooms.totals(question_of(query), 1)
         yield (
             name,
             raw.keys.rows() if raw.keys.width else [],
@@ -261,7 +262,7 @@ def test_a_macro_with_the_name_of_a_function_is_refused_before_the_charge(place,
     query = dp.protect(connection.table("t"), unit="u", budget=budget).sum(
         "x", bounds=(0, 3), max_rows=1
     )
-    rooms.validate(query._question)
+    rooms.validate(question_of(query))
     run(f"CREATE {temporary}MACRO {macro}")
     for asked in (
         lambda: query.release(epsilon=1),
@@ -294,6 +295,6 @@ def test_random_numbers_of_a_view_exceed_no_claim(place):
     )
     for query in asked:
         for salt in range(1, 6):
-            values = rooms.totals(query._question, salt).values
-            for paid, raw in zip(query._question.allotments, values, strict=True):
+            values = rooms.totals(question_of(query), salt).values
+            for paid, raw in zip(question_of(query).allotments, values, strict=True):
                 assert np.abs(np.array(raw, float)).sum() <= float(paid.total.sensitivity.exact_l1)

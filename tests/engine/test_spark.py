@@ -20,6 +20,7 @@ from dpframe.engine.backends.spark import BACKEND
 from dpframe.engine.compile import compiled
 from dpframe.engine.totals import totals
 from dpframe.errors import DpFrameError, EngineError, UnsupportedOperation
+from inside import question_of
 from questions import ABSENT, QUESTIONS, REFUSED, TABLE, exact, expected, protected
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -142,7 +143,7 @@ def test_many_listed_keys(spark_session):
 
 def _chosen(frame):
     query = dp.protect(frame, unit="u").group_by("k", max_groups=2).count_units()
-    found = rooms.totals(query._question, 11)
+    found = rooms.totals(question_of(query), 11)
     return dict(zip(found.keys["k"].to_list(), found.values[0].tolist(), strict=True))
 
 
@@ -203,7 +204,7 @@ def test_nothing_runs_before_the_charge(spark_session, table):
         .agg(n=dp.count_units())
     )
     before = jobs()
-    rooms.validate(query._question)
+    rooms.validate(question_of(query))
     assert jobs() == before
     query.release(epsilon=1, delta=1e-6)
     assert jobs() > before
@@ -412,7 +413,7 @@ def test_rows_are_added_up_before_they_are_moved(spark_session):
     )
     query = query.agg(n=dp.count(), s=dp.sum("x", bounds=(0, 1)))
     plan = (
-        compiled(query._question, 1)
+        compiled(question_of(query), 1)
         .main.to_native()
         ._jdf.queryExecution()
         .executedPlan()
@@ -453,9 +454,9 @@ def test_rows_are_kept_by_windows_as_by_partials(spark_session, monkeypatch, lim
     by = frame.group_by(
         "g", keys=list(range(10)), max_groups=groups, max_rows=most, max_rows_per_group=each
     )
-    question = by.agg(
-        n=dp.count(), m=dp.median("x", bounds=(0, 5)), o=dp.mode("x", keys=[1, 2, 4])
-    )._question
+    question = question_of(
+        by.agg(n=dp.count(), m=dp.median("x", bounds=(0, 5)), o=dp.mode("x", keys=[1, 2, 4]))
+    )
     if equal:
         monkeypatch.setattr(engine, "keyed_hash", _with_equal_hashes)
     found = totals(question, 5)

@@ -23,6 +23,7 @@ from dpframe.errors import (
     UnknownColumn,
     UnsupportedOperation,
 )
+from inside import question_of
 from strategies import as_frame, check_claims, random_plan, random_question, random_rows
 
 CANARY = "canary-7b1f"
@@ -126,7 +127,7 @@ def test_no_name_of_the_user_meets_one_of_ours(engine, names):
     query = private.group_by(first, keys=[1, 2], max_groups=1, max_rows_per_group=2).agg(
         c=dp.count(), s=dp.sum(second, bounds=(0, 8))
     )
-    found = rooms.totals(query._question, 1)
+    found = rooms.totals(question_of(query), 1)
     assert found.values[0].tolist() == [2, 1]
 
 
@@ -185,7 +186,7 @@ def test_odd_names_are_names(engine):
         private = dp.protect(frame, unit="unit")
         return private.agg(max_rows=2, **{f"{name}!": dp.sum(name, bounds=(0, 99)) for name in odd})
 
-    found = rooms.totals(ask(engine(table))._question, 1)
+    found = rooms.totals(question_of(ask(engine(table))), 1)
     assert [int(value[0]) for value in found.values] == [
         (2 * i + 1) * 2**20 for i in range(len(odd))
     ]
@@ -203,7 +204,7 @@ def test_a_name_that_an_engine_cannot_tell_apart_is_no_column(engine, names):
     for name, total in zip(names, (6, 15), strict=True):
         if name in private.columns or engine.name not in SQL:
             query = private.sum(name, bounds=(0, 9), max_rows=2)
-            assert rooms.totals(query._question, 1).values[0].tolist() == [total * 2**20]
+            assert rooms.totals(question_of(query), 1).values[0].tolist() == [total * 2**20]
         else:
             with pytest.raises(UnknownColumn):
                 private.sum(name, bounds=(0, 9), max_rows=2)
@@ -301,7 +302,7 @@ def test_a_public_table_may_live_there(engine):
         .join(engine(areas), on="k")
         .sum("area", bounds=(0, 9), max_rows=9)
     )
-    assert rooms.totals(query._question, 1).values[0].tolist() == [7 * 2**20]
+    assert rooms.totals(question_of(query), 1).values[0].tolist() == [7 * 2**20]
 
 
 # Released tables
@@ -394,7 +395,7 @@ def test_a_query_is_written_in_the_sql_of_other_databases(dialect):
             q=dp.median("big", bounds=(0, 9)),
         )
     )
-    made = compiled(query._question, 1)
+    made = compiled(question_of(query), 1)
     for frame in [made.main, *made.apart.values()]:
         text = str(ibis.to_sql(frame.to_native(), dialect=dialect))
         assert "visits" in text
@@ -452,8 +453,10 @@ def test_a_type_works_or_its_refusal_says_the_line_to_type(place, name):
     works = _TYPES[name][1] == "" or (place == "ibis" and name == "h")
     if works:
         grouped = frame.group_by(name, max_groups=1).count_units()
-        assert rooms.totals(grouped._question, 1).values[0].tolist() == [3, 3, 3]
-        assert rooms.totals(frame.n_unique(name, max_rows=1)._question, 1).values[0].tolist() == [3]
+        assert rooms.totals(question_of(grouped), 1).values[0].tolist() == [3, 3, 3]
+        assert rooms.totals(question_of(frame.n_unique(name, max_rows=1)), 1).values[
+            0
+        ].tolist() == [3]
         return
     line = _TYPES[name][2]
     with pytest.raises(DpFrameError) as caught:
@@ -477,7 +480,7 @@ def test_text_is_cast_only_where_no_cell_can_make_it_fail(dialect, word):
         .with_columns(x=dp.col("s").cast("int64"))
         .sum("x", bounds=(0, 9), max_rows=1)
     )
-    written = str(ibis.to_sql(compiled(query._question, 1).main.to_native(), dialect=dialect))
+    written = str(ibis.to_sql(compiled(question_of(query), 1).main.to_native(), dialect=dialect))
     assert [name for name in ("TRY_CAST", "SAFE_CAST", "OrNull") if name in written] == (
         [word] if word else []
     )
@@ -588,4 +591,4 @@ def test_no_cell_makes_fail_what_ibis_takes_for_64_bits(cell):
             frame.group_by("z", max_groups=1, max_rows_per_group=1).agg(n=dp.count()),
             frame.per_unit(m=dp.mean("z"), s=dp.sum("z")).sum("s", bounds=(0, 9)),
         ):
-            rooms.totals(query._question, 1)
+            rooms.totals(question_of(query), 1)

@@ -17,6 +17,7 @@ from dpframe import engine as rooms
 from dpframe.engine.backends import backend_of
 from dpframe.engine.stages import lower
 from dpframe.errors import DpFrameError, UnsupportedOperation
+from inside import question_of, step_of
 from sqlite_tables import stored
 
 ibis = pytest.importorskip("ibis")
@@ -48,7 +49,7 @@ def table(connection):
 def values(rows, *exprs):
     """The values of row expressions on each row, in the order of the column `u`."""
     named = {f"r{i}": expr for i, expr in enumerate(exprs)}
-    step = dp.protect(rows, unit=dp.Rows(1)).with_columns(**named)._step
+    step = step_of(dp.protect(rows, unit=dp.Rows(1)).with_columns(**named))
     columns = [step.table.columns[name].id for name in ("u", *named)]
     frame = lower(step, frozenset(columns))
     (read,) = backend_of(frame).collect([frame])
@@ -57,8 +58,8 @@ def values(rows, *exprs):
 
 def answered(query):
     """Raw totals. Neither planning the query nor running it may fail."""
-    rooms.validate(query._question)
-    return [np.asarray(x).tolist() for x in rooms.totals(query._question, 1).values]
+    rooms.validate(question_of(query))
+    return [np.asarray(x).tolist() for x in rooms.totals(question_of(query), 1).values]
 
 
 # Cells of another type than their column's
@@ -141,7 +142,9 @@ def test_texts_are_compared_by_their_bytes_whatever_the_collation(connection, ta
     assert answered(frame.n_unique("s", max_rows=1)) == [[4]]
     assert answered(frame.filter(c("s") == "A").count_units()) == [[1]]
     assert answered(dp.protect(rows, unit="s").count_units()) == [[4]]
-    assert len(rooms.totals(frame.group_by("s", max_groups=1).count_units()._question, 1).keys) == 4
+    assert (
+        len(rooms.totals(question_of(frame.group_by("s", max_groups=1).count_units()), 1).keys) == 4
+    )
 
 
 def test_texts_with_zero_bytes_and_without_unicode(table):
@@ -481,7 +484,7 @@ def test_a_question_that_the_parser_has_no_room_for_is_refused_before_the_charge
     made = rows.mutate(x=rows.x)
     frame = dp.protect(made, unit="u", budget=budget)
     query = frame.sum("x", bounds=(0, 9), max_rows=1)
-    rooms_query = query._question
+    rooms_query = question_of(query)
     assert rooms_query is not None
     from dpframe.engine.backends.sqlite import compiler
 
@@ -534,9 +537,9 @@ def test_only_totals_are_fetched(connection, monkeypatch):
         d=dp.n_unique("x"),
         q=dp.median("x", bounds=(0, 1)),
     )
-    rooms.validate(query._question)
+    rooms.validate(question_of(query))
     assert [len(rows) for rows in fetched] == [0, 0, 0]
-    rooms.totals(query._question, 1)
+    rooms.totals(question_of(query), 1)
     assert [len(rows) for rows in fetched[3:]] == [5, 5, 5]
 
 

@@ -18,6 +18,7 @@ from dpframe.engine.backends import backend_of
 from dpframe.engine.stages import lower
 from dpframe.errors import DpFrameError, InvalidArgument, InvalidBounds, MissingBounds, WrongType
 from dpframe.plan import ticks
+from inside import question_of, step_of
 from strategies import answer, check_claims
 from tiers import in_turn
 
@@ -264,7 +265,7 @@ def test_sums_of_ticks_are_exact_where_the_grid_is():
         pl.col("long").dt.total_seconds().mul(1000).cast(pl.Duration("ms"))
     )
     query = dp.protect(frame, unit="u").sum("long", bounds=(LONG(0), LONG(minutes=10)), max_rows=1)
-    paid = query._question.allotments[0].total
+    paid = question_of(query).allotments[0].total
     assert paid.grid.step == 1
     exact = sum(min(max(x, LONG(0)), LONG(minutes=10)).total_seconds() * 1000 for *_, x in rows)
     assert answer(query)[0][()] * paid.unit == exact
@@ -291,12 +292,12 @@ def test_totals_of_far_times_never_wrap(dtype):
         frame = frame.with_columns(pl.col("x").cast(dtype))
         query = dp.protect(frame, unit="u").agg(max_rows=2, m=dp.mean("x", far), q=dp.count("x"))
         total, count = (
-            answer(query)[i][()] * p.total.unit for i, p in enumerate(query._question.allotments)
+            answer(query)[i][()] * p.total.unit for i, p in enumerate(question_of(query).allotments)
         )
-        low, high = (ticks(x, query._question.table.columns["x"].domain.dtype, "") for x in far)
+        low, high = (ticks(x, question_of(query).table.columns["x"].domain.dtype, "") for x in far)
         if count:  # a time outside of the calendar is missing
             assert count == 400
-            grid = query._question.allotments[0].total.grid
+            grid = question_of(query).allotments[0].total.grid
             wanted = 400 * (Fraction(high if value > 0 else low) - grid.centre)
             assert abs(total - wanted) <= abs(wanted) / 2**9
         else:
@@ -319,9 +320,9 @@ def test_clip_and_fill_are_those_of_python(kind, unit, zone):
         .clip("long", LONG(hours=1), LONG(hours=2))
     )
     frame = frame.fill_null("long", LONG(hours=9)).with_columns(z=dp.col("time").fill_null(span[0]))
-    table = frame._step.table
+    table = step_of(frame).table
     ids = {name: table.columns[name].id for name in ("day", "time", "long", "z")}
-    found = lower(frame._step, set(ids.values())).to_native().collect()
+    found = lower(step_of(frame), set(ids.values())).to_native().collect()
     clean = made(rows, unit, zone)
     inside = [None if t is None else min(max(t, span[0]), span[1]) for t in clean["time"]]
     assert found[ids["time"]].to_list() == inside
@@ -400,7 +401,8 @@ def test_features_of_a_unit_can_be_times(kind):
         k=dp.sum("little", SPAN["long"]),
     )
     values = [
-        int(answer(query)[i][()] * p.total.unit) for i, p in enumerate(query._question.allotments)
+        int(answer(query)[i][()] * p.total.unit)
+        for i, p in enumerate(question_of(query).allotments)
     ]
     assert values[0] == 1
     assert [round(v / 3.6e9, 2) for v in values[1:]] == [15, 5, 5]
@@ -614,10 +616,10 @@ def test_clocks_change_in_all_years_by_the_rule_of_their_zone(zone, kind):
         table = brought(frame, kind)
     part = dp.col("t").dt
     day = (part.year() * 100 + part.month()) * 100 + part.day()
-    step = (
-        dp.protect(table, unit=dp.Rows(1))
-        .with_columns(c=day * 10_000 + part.hour() * 100 + part.minute())
-        ._step
+    step = step_of(
+        dp.protect(table, unit=dp.Rows(1)).with_columns(
+            c=day * 10_000 + part.hour() * 100 + part.minute()
+        )
     )
     columns = [step.table.columns[name].id for name in ("u", "c")]
     rows = lower(step, frozenset(columns))
@@ -733,7 +735,7 @@ def test_a_time_typed_at_the_end_of_the_calendar_is_refused_in_every_verb(engine
         {"t": [TIME(2020, 1, 1, tzinfo=dt.UTC), None]}, {"t": pl.Datetime("us", "UTC")}
     )
     rows = dp.protect(engine(times), unit=dp.Rows(1), budget=dp.Budget(epsilon=CERTAIN))
-    if getattr(rows._step.table.columns["t"].domain.dtype, "time_zone", None) is None:
+    if getattr(step_of(rows).table.columns["t"].domain.dtype, "time_zone", None) is None:
         pytest.skip("this engine has no times with a zone")
     time, first = dp.col("t"), TIME(2020, 1, 1, tzinfo=dt.UTC)
     for end in (

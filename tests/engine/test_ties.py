@@ -17,12 +17,13 @@ import pytest
 import dpframe as dp
 from dpframe import engine as rooms
 from dpframe.plan import FEW, Bounds, Candidates
+from inside import question_of
 from questions import exact
 
 
 def places(query):
     """The rows at each candidate of a quantile, as they are read."""
-    (values,) = rooms.totals(query._question, 1).values
+    (values,) = rooms.totals(question_of(query), 1).values
     return dict(zip(values.places.tolist(), values.numbers.tolist(), strict=True))
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import dpframe as dp
 from dpframe import engine as engines
+from inside import question_of
 
 _DAY, _TIME = dt.date(2020, 1, 1), dt.datetime(2020, 1, 1)
 _MICRO = dt.timedelta(microseconds=1)
@@ -57,11 +58,11 @@ def test_each_value_is_twice_its_distance_from_the_middle(engine, name, unit):
     query = frame.agg(m=dp.mean("x", bounds=bounds), **({"max_rows": 1} if unit == "u" else {}))
     low, high = (0, 1) if bounds is None else map(_number, bounds)
     numbers = [min(max(_number(value), low), high) for value in values if value is not None]
-    (total,) = (paid.total for paid in query._question.read if paid.names == ("m.sum",))
+    (total,) = (paid.total for paid in question_of(query).read if paid.names == ("m.sum",))
     found = dict(
         zip(
-            (p.names[0] for p in query._question.read),
-            engines.totals(query._question, 1).values,
+            (p.names[0] for p in question_of(query).read),
+            engines.totals(question_of(query), 1).values,
             strict=True,
         )
     )

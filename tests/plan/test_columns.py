@@ -19,7 +19,7 @@ from dpframe.errors import (
     UnsupportedOperation,
 )
 from dpframe.plan import Bounds
-from inside import question_of
+from inside import question_of, step_of
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def frame():
 
 
 def known(frame, name):
-    return frame._step.table.columns[name].domain
+    return step_of(frame).table.columns[name].domain
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from dpframe.errors import (
     WrongType,
 )
 from dpframe.plan import described
-from inside import question_of
+from inside import question_of, step_of
 
 DAYS = [dt.date(2026, 1, 1 + i) for i in range(4)]
 TABLE = pl.DataFrame(
@@ -319,9 +319,9 @@ def test_tables_together_have_the_larger_number_of_units():
     one, other, none = (
         dp.protect(TABLE, unit="user", budget=budget, min_units=n) for n in (5, 9, None)
     )
-    assert dp.concat([one, other, none])._step.table.min_units == 9
+    assert step_of(dp.concat([one, other, none])).table.min_units == 9
     renamed = one.select("user", "sex").rename({"sex": "s"})
-    assert none.join(renamed, on="user")._step.table.min_units == 5
+    assert step_of(none.join(renamed, on="user")).table.min_units == 5
 
 
 # What is typed
@@ -447,7 +447,8 @@ REWRITES = {
 def test_what_is_declared_does_not_reach_new_values(step):
     after = step(declared())
     assert all(
-        after._step.table.columns[name].defaults[:2] == (None, None) for name in ("spend", "city")
+        step_of(after).table.columns[name].defaults[:2] == (None, None)
+        for name in ("spend", "city")
     )
     with pytest.raises(MissingBounds):
         after.sum("spend")
@@ -494,7 +495,7 @@ def test_tables_together_have_what_they_declare_alike():
     assert both.count().sensitivity["count"].l1 == 5
     with pytest.raises(MissingBounds):
         both.mean("spend")
-    assert both._step.table.defaults.max_groups is None
+    assert step_of(both).table.defaults.max_groups is None
     undeclared = dp.protect(TABLE, unit="user", budget=budget)
     with pytest.raises(UnboundedContribution):
         dp.concat([one, undeclared]).count()
@@ -521,7 +522,7 @@ def test_a_table_of_people():
     frame = plain(max_rows=1)
     assert frame.count().sensitivity["count"].l1 == 1
     assert frame.group_by("city").count().sensitivity["count"].l1 == 1
-    table = frame._step.table
+    table = step_of(frame).table
     assert not table.single  # it is enforced, and no promise of the data
 
 
@@ -778,7 +779,7 @@ def test_bounds_that_each_release_chooses_are_declared_as_typed(name):
 def test_where_no_bounds_are_chosen_declared_ones_are_none():
     frame = MANY.dp(unit="user", max_rows=1, bounds={"spend": dp.Auto(), "items": dp.Auto()})
     assert "each release chooses" in str(frame)
-    assert "bounds" not in str(frame.per_unit(total=dp.sum("spend"))._step.typed)
+    assert "bounds" not in str(step_of(frame.per_unit(total=dp.sum("spend"))).typed)
     for ask in (
         lambda: frame.corr(["spend", "items"]),
         lambda: frame.skew("spend"),

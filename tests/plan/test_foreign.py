@@ -17,6 +17,7 @@ import dpframe as dp
 from dpframe.errors import DpFrameError, InvalidArgument, UnknownColumn, UnsupportedOperation
 from dpframe.plan import hints, read_polars
 from dpframe.plan.nodes import text
+from inside import node_of
 
 A, S, T = (pl.col(x) for x in "ast")
 OURS = {"a": dp.col("a"), "s": dp.col("s"), "t": dp.col("t")}
@@ -171,7 +172,7 @@ def pairs():
 )
 def test_an_expression_of_polars_is_the_one_of_ours_that_is_typed_alike(theirs, ours):
     read = read_polars(theirs) if isinstance(theirs, pl.Expr) else theirs
-    assert text(read._node) == text(ours._node)
+    assert text(node_of(read)) == text(node_of(ours))
 
 
 REFUSED = {
@@ -255,7 +256,7 @@ TABLE = pl.DataFrame(
 def test_a_series_in_a_list_of_values_is_read_whole(values):
     series = pl.Series(values, dtype=pl.String)
     for theirs in (S.is_in(series.to_list()), S.is_in(series), S.is_in(pl.lit(series))):
-        assert text(read_polars(theirs)._node) == text(OURS["s"].is_in(values)._node)
+        assert text(node_of(read_polars(theirs))) == text(node_of(OURS["s"].is_in(values)))
 
 
 SECRET = pl.Series("s", ["a cell", "another"])

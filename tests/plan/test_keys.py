@@ -11,6 +11,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.errors import InvalidArgument, WrongType
+from inside import step_of
 
 WHEN = [dt.datetime(2026, 1, day, hour) for day, hour in ((1, 0), (2, 0), (3, 12))]
 ROWS = pl.DataFrame({"user": [1, 2, 3], "when": WHEN, "x": [1, 5, 9], "city": ["a", "b", "b"]})
@@ -49,7 +50,7 @@ VERBS = {
 def test_a_key_that_no_row_can_have_is_refused(frame, part, verb):
     expr, outside, words = PARTS[part]
     made = frame.with_columns(k=expr)
-    low, high = made._step.table.columns["k"].domain.bounds
+    low, high = step_of(made).table.columns["k"].domain.bounds
     VERBS[verb](made, list(range(int(low), int(high) + 1)))
     with pytest.raises(InvalidArgument, match=f"'k' is {words} after .*range"):
         VERBS[verb](made, [int(low), outside])

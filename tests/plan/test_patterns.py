@@ -15,6 +15,7 @@ from dpframe.engine.stages import lower
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import Pattern
 from dpframe.plan.nodes import text
+from inside import node_of, step_of
 
 SIGNS = r"\.^$*+?{}[]()|"
 TEXTS = [
@@ -50,7 +51,7 @@ def test_a_sign_of_a_pattern_is_refused_with_the_lines_to_type(method, sign):
     line = re.search(r"meant, type (\.str.*literal=True\))\.$", str(refused.value))[1]
     typed = eval(f"s{line}", {"s": s})
     typed = typed.list.get(0) if method == "split" else typed
-    assert text(typed._node) == text(METHODS[method](s, f"a{sign}b", literal=True)._node)
+    assert text(node_of(typed)) == text(node_of(METHODS[method](s, f"a{sign}b", literal=True)))
     assert (line.replace("literal=", "regex=") in str(refused.value)) == (method != "split")
 
 
@@ -89,8 +90,8 @@ def test_a_pattern_means_what_it_means_in_polars_and_python(method, pattern):
 
 def made_of(frame: dp.PrivateFrame) -> list[object]:
     """The cells of the column x, in order."""
-    names = {name: column.id for name, column in frame._step.table.columns.items()}
-    rows = lower(frame._step, set(names.values())).to_native().collect()
+    names = {name: column.id for name, column in step_of(frame).table.columns.items()}
+    rows = lower(step_of(frame), set(names.values())).to_native().collect()
     return rows.sort(names["r"])[names["x"]].to_list()
 
 

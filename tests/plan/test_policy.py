@@ -10,7 +10,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.errors import DpFrameError, InvalidArgument, UnknownColumn, WrongType
-from inside import question_of
+from inside import question_of, step_of
 
 TABLE = pl.DataFrame(
     {
@@ -172,7 +172,7 @@ def test_keys_are_read_from_files_beside_the_policy(tmp_path):
         assert question_of(
             frame.group_by("city", max_groups=1, max_rows=1).count()
         ).keys.levels == (("Bonn", "Kiel"),)
-        (lock,) = frame._step.table.locks
+        (lock,) = step_of(frame).table.locks
         assert lock.files == {name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()}
     (tmp_path / "one.csv").write_text("town\nUlm\n")
     assert question_of(

@@ -12,6 +12,7 @@ import pytest
 import dpframe as dp
 from dpframe.release import run
 from dpframe.release.kinds import AnswerKind
+from inside import question_of, step_of
 
 ROWS = pl.DataFrame(
     {
@@ -46,7 +47,7 @@ def chosen(frame):
     yield frame.ols(
         y="y", x=["x"], bounds={"x": (0, 1000), "y": (0, 1000)}, max_rows=1, narrow=True
     )
-    if frame._step.table.relation == "add-remove":
+    if step_of(frame).table.relation == "add-remove":
         yield frame.group_by("g").keys()
 
 
@@ -99,7 +100,7 @@ def test_noise_of_another_question_is_seen(monkeypatch):
     used, budget = watched(monkeypatch), dp.Budget(epsilon=5)
     frame = dp.protect(ROWS, unit="u", budget=budget)
     monkeypatch.setattr(
-        AnswerKind, "noise", lambda *asked: asked[2].plan(frame.count(max_rows=1)._question)
+        AnswerKind, "noise", lambda *asked: asked[2].plan(question_of(frame.count(max_rows=1)))
     )
     frame.count(max_rows=5).release(epsilon=1)
     assert any(bought != now for bought, now in used)

@@ -13,6 +13,7 @@ from dpframe.engine import NODES, ONE
 from dpframe.engine.histograms import _at_nodes
 from dpframe.plan import Limits
 from dpframe.release.left_out import _filled, _Kept, _Units
+from inside import statement_of
 from panels import panel, protect
 
 NODE = NODES.astype(float)
@@ -101,7 +102,7 @@ def test_intervals_hold_in_most_releases():
     sizes, hits, wrong = table.group_by("id").len()["len"].to_numpy().astype(int), 0, 0
     for _ in range(60):
         out = protect(table).count(**AUTO).release(epsilon=1)
-        limit = out._statement["chosen"]["limits"]["max_rows"]
+        limit = statement_of(out)["chosen"]["limits"]["max_rows"]
         truth = np.maximum(sizes - limit, 0).sum()
         line = out.accuracy().row(0, named=True)
         hits += line["left_out_lower"] - 1 <= truth <= line["left_out_upper"] + 1

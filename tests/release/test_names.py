@@ -20,6 +20,7 @@ from dpframe.plan import described
 from dpframe.release import paying, run
 from dpframe.release.kinds import answers as tables
 from dpframe.release.stored import Answer, packed, unpacked
+from inside import question_of
 
 ROWS = {
     "id": [1, 1, 2, 3, 3],
@@ -185,10 +186,11 @@ def test_a_description_holds_no_row():
     secret = pl.DataFrame(
         {"id": ["Ann Smith"], "city": ["Bonn-4711"], "x": [47.11], "day": [dt.date(1947, 1, 1)]}
     )
-    said = str(described(asked(None, secret)._question))
+    said = str(described(question_of(asked(None, secret))))
     assert not any(text in said for text in ("Ann", "4711", "47.11", "1947"))
     assert (
-        described(asked(None, secret)._question)["ask"] == described(asked(None)._question)["ask"]
+        described(question_of(asked(None, secret)))["ask"]
+        == described(question_of(asked(None)))["ask"]
     )
 
 
@@ -196,9 +198,11 @@ def test_long_lists_of_keys_are_described_by_their_hash():
     def keys(last):
         frame = dp.protect(pl.DataFrame(ROWS), unit="id")
         return described(
-            frame.group_by("city", keys=[*map(str, range(500)), last], max_groups=1)
-            .count_units()
-            ._question
+            question_of(
+                frame.group_by(
+                    "city", keys=[*map(str, range(500)), last], max_groups=1
+                ).count_units()
+            )
         )
 
     assert len(str(keys("x"))) < 2000
@@ -221,9 +225,9 @@ def test_a_name_stands_for_every_value_of_a_list_also_where_people_read_the_firs
         question([str(n) for n in range(8)], edges),
     ]
     assert str(first.explain()) == str(others[0].explain()) == str(others[1].explain())
-    names = [fingerprint(described(query._question)) for query in (first, *others)]
+    names = [fingerprint(described(question_of(query))) for query in (first, *others)]
     assert len(set(names)) == 4
-    assert described(first._question)["steps"][0][""] == f"filter(city.is_in({towns}))"
+    assert described(question_of(first))["steps"][0][""] == f"filter(city.is_in({towns}))"
 
 
 def test_a_set_is_the_same_question_in_every_process():
@@ -241,13 +245,13 @@ def test_a_set_is_the_same_question_in_every_process():
         lambda listed: frame.top_k("x", 2, keys=listed, max_rows=1),
     ):
         names = {
-            fingerprint(described(ask(listed)._question))
+            fingerprint(described(question_of(ask(listed))))
             for listed in ({1, 8}, frozenset((8, 1)), [1, 8])
         }
         assert len(names) == 1
     mixed = frame.mode("x", keys={8, None, 1}, max_rows=1)
-    assert fingerprint(described(mixed._question)) == fingerprint(
-        described(frame.mode("x", [1, 8, None], max_rows=1)._question)
+    assert fingerprint(described(question_of(mixed))) == fingerprint(
+        described(question_of(frame.mode("x", [1, 8, None], max_rows=1)))
     )
 
 
@@ -360,7 +364,7 @@ def test_what_is_kept_of_a_file_says_nothing_of_its_rows(ledger, tmp_path):
         pd.DataFrame(rows).to_parquet(path)
         os.utime(path, ns=(10**18, 10**18))
         frame = dp.protect(pl.scan_parquet(path).filter(pl.col("id") > 0), unit="id")
-        seen.append(paying.described_origin(frame.count_units()._question))
+        seen.append(paying.described_origin(question_of(frame.count_units())))
     assert seen[0] == seen[1]
     assert seen[0]["data"][0][""].startswith(f"{path} of 2001-09-09 01:46:40")
 
@@ -369,10 +373,12 @@ def test_the_files_of_a_folder_are_told_by_their_names_and_times(tmp_path):
     for day in (1, 2):
         pl.DataFrame(ROWS).write_parquet(tmp_path / f"day-{day}.parquet")
     frame = dp.protect(pl.DataFrame(ROWS), unit="id", data=tmp_path)
-    before = paying.described_origin(frame.count_units()._question)
-    assert before == paying.described_origin(frame.filter(dp.col("x") > 0).count_units()._question)
+    before = paying.described_origin(question_of(frame.count_units()))
+    assert before == paying.described_origin(
+        question_of(frame.filter(dp.col("x") > 0).count_units())
+    )
     newer(tmp_path / "day-2.parquet", ROWS)
-    assert before != paying.described_origin(frame.count_units()._question)
+    assert before != paying.described_origin(question_of(frame.count_units()))
 
 
 @pytest.mark.parametrize("data", ["", " ", 1.5, True, b"x", ["a"], "a\nb", pl.DataFrame(ROWS)])

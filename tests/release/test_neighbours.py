@@ -13,6 +13,7 @@ import pytest
 import dpframe as dp
 from dpframe import engine
 from dpframe.errors import DpFrameError, EngineError
+from inside import question_of
 from strategies import (
     CITIES,
     answer,
@@ -52,7 +53,7 @@ def _answerable(query):
         answer(query)
     except EngineError:
         with pytest.raises(EngineError):
-            engine.validate(query._question)
+            engine.validate(question_of(query))
         return False
     return True
 

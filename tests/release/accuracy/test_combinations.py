@@ -13,6 +13,7 @@ import pytest
 import dpframe as dp
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.release.accuracy import Combinations
+from inside import numbers_of
 
 DAYS = [dt.date(2026, 1, 1) + dt.timedelta(days=n) for n in range(10)]
 RNG = np.random.default_rng(1)
@@ -117,18 +118,19 @@ def test_intervals_hold_in_at_least_94_of_100_repeats(kind):
     the control is half of each interval.
     """
     out, truth = days(KINDS[kind]), days().table["n"].cast(pl.Float64)
-    (output,) = out._numbers.outputs
+    (output,) = numbers_of(out).outputs
     held, half, repeats = dict.fromkeys(COMBINED, 0.0), [], 1000
     exact = {
-        name: ask(Combinations(days()._numbers, output, 0.05))[0] for name, ask in COMBINED.items()
+        name: ask(Combinations(numbers_of(days()), output, 0.05))[0]
+        for name, ask in COMBINED.items()
     }
-    mechanism = out._numbers.noise.of(output.totals[0][1]).mechanism
+    mechanism = numbers_of(out).noise.of(output.totals[0][1]).mechanism
     with dp.testing.fixed_noise(f"combinations, {kind}"):
         for _ in range(repeats):
-            noisy = out._numbers.long.with_columns(
+            noisy = numbers_of(out).long.with_columns(
                 n=(truth + np.array(mechanism.draw(10), float)).cast(pl.Int64)
             )
-            found = Combinations(replace(out._numbers, long=noisy), output, 0.05)
+            found = Combinations(replace(numbers_of(out), long=noisy), output, 0.05)
             for name, ask in COMBINED.items():
                 value, low, high = ask(found)
                 held[name] += (

@@ -13,6 +13,7 @@ import dpframe as dp
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.release.accuracy import Differences, holm, independence
 from dpframe.release.estimators import estimator_of
+from inside import numbers_of
 
 ARMS = ["treated", "control", "other"]
 
@@ -261,8 +262,8 @@ def test_dependence_is_seen():
 @pytest.mark.parametrize("options", [{"noise": "laplace"}, {"noise": "gaussian", "delta": 1e-5}])
 def test_simulated_noise_has_the_law_of_the_mechanism(options):
     out = _crosstab(_pairs(np.random.default_rng(13), 50)).release(epsilon=0.5, **options)
-    (output,) = out._numbers.outputs
-    noise = out._numbers.noise.of(output.totals[0][1])
+    (output,) = numbers_of(out).outputs
+    noise = numbers_of(out).noise.of(output.totals[0][1])
     drawn = noise.added.simulated_whole(np.random.default_rng(0), (200_000,), noise.deviation)
     real = noise.added.draw(200_000) * float(noise.allotment.total.unit)
     assert drawn.std() == pytest.approx(real.std(), rel=0.02)
@@ -300,7 +301,7 @@ def test_independence_of_an_exact_table_is_near_the_usual_test():
     from dpframe.release.pricing import NoNoise
 
     out = _crosstab(_pairs(np.random.default_rng(15), 50)).release(epsilon=0.5)
-    noise = out._numbers.noise.noises[0]
+    noise = numbers_of(out).noise.noises[0]
     exact = type(noise)(noise.allotment, NoNoise())
     table = np.array([[60.0, 30.0, 10.0], [45.0, 35.0, 20.0]])
     chi2 = pytest.importorskip("scipy.stats").chi2_contingency(table)
@@ -328,7 +329,7 @@ def too_small(shape, epsilon, copies=1):
         pl.DataFrame({"g": g, "x": x}), unit=dp.Rows(1), budget=dp.Budget(epsilon=epsilon)
     )
     asked = frame.group_by("g", keys=list(range(2 * PAIRS))).agg(v=dp.mean("x", bounds=bounds))
-    numbers = asked.release(epsilon=epsilon, covers="population")._numbers
+    numbers = numbers_of(asked.release(epsilon=epsilon, covers="population"))
     even, odd = range(0, 2 * PAIRS, 2), range(1, 2 * PAIRS, 2)
     p = Differences(numbers, numbers.outputs[0], even, odd, apart=True).p_values
     return kstest(p, "uniform", alternative="greater").pvalue < 1e-6
@@ -359,7 +360,7 @@ def rejected(rate, sizes, epsilon, *, other=None, pairs=1000, condition=True):
     )
     frame = dp.protect(table, unit="u", budget=budget, max_rows=1)
     asked = frame.group_by("g", keys=list(range(2 * pairs))).agg(v=dp.mean("x", bounds))
-    numbers = asked.release(epsilon=epsilon, covers="population")._numbers
+    numbers = numbers_of(asked.release(epsilon=epsilon, covers="population"))
     even, odd = range(0, 2 * pairs, 2), range(1, 2 * pairs, 2)
     low, high = Differences(numbers, numbers.outputs[0], even, odd, apart=True).interval(0.05)
     return int(np.sum((low > 0) | (high < 0)))

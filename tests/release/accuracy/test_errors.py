@@ -18,6 +18,7 @@ import dpframe as dp
 from dpframe.errors import DpFrameWarning, InvalidArgument, InvalidBounds, UnsupportedOperation
 from dpframe.noise import TAILS, family_tail
 from dpframe.theory.formulas.loss import noise_error
+from inside import numbers_of, question_of
 
 GROUPS, ROWS = 2000, 60
 SLACK = 6 * math.sqrt(0.05 * 0.95 / GROUPS)
@@ -106,14 +107,14 @@ def test_stated_intervals_hold_as_often_as_stated_and_hardly_more(noise, shape):
     asked = query(table(shape), **ASKED)
     out = asked.release(epsilon=9, delta=1e-6, noise=noise)
     errors = out.accuracy()
-    for output in asked._question.outputs:
+    for output in question_of(asked).outputs:
         found = coverage(errors, output.name, truths(shape)[output.name])
         measure = output.totals[0][1]
         assert found >= 0.95 - SLACK, output.name
         if output.formula in ("count", "sum"):
             (error,) = errors.filter(pl.col("column") == output.name)["error"].unique()
             most = (
-                exact_coverage(out._numbers.noise.of(measure), measure, error)
+                exact_coverage(numbers_of(out).noise.of(measure), measure, error)
                 if output.whole
                 else 0.95
             )

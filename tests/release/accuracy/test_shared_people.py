@@ -13,6 +13,7 @@ from dpframe import engine
 from dpframe.api import Query
 from dpframe.plan import INFLUENCE_MOST, Covers
 from dpframe.release.accuracy.group_differences import sampling_parts
+from inside import numbers_of, question_of
 
 SCHEMA = {"u": pl.Int64, "g": pl.String, "x": pl.Float64}
 AGGREGATES = {
@@ -36,7 +37,7 @@ EXACT = 1e9  # an ε with next to no noise
 def _asked(rows, relation, limits, keys, aggregates=AGGREGATES):
     frame = dp.protect(pl.DataFrame(rows, SCHEMA, orient="row"), unit="u", neighbors=relation)
     query = frame.group_by("g", keys=keys, **limits).agg(**aggregates)
-    return Query(query._question.covering(Covers.POPULATION), query._budget)._question
+    return question_of(Query(question_of(query).covering(Covers.POPULATION), query._budget))
 
 
 def _products(question):
@@ -134,7 +135,7 @@ def test_products_are_paid_for_where_groups_are_few_and_people_may_be_in_several
     frame = dp.protect(
         pl.DataFrame(schema=SCHEMA), unit="u", budget=dp.Budget(epsilon=1.0, delta=1e-3)
     )
-    question = frame.group_by("g", **by, **limits).agg(n=dp.count_units())._question
+    question = question_of(frame.group_by("g", **by, **limits).agg(n=dp.count_units()))
     assert len(_products(question.covering(Covers.POPULATION))) == number
     assert not _products(question)
 
@@ -182,7 +183,7 @@ def test_without_noise_the_variance_of_a_difference_is_that_of_people(sign):
         "people": pl.lit(1.0),
         "d": (squares - variance) / sizes / 2 / variance.sqrt(),
     }
-    for output in out._numbers.outputs:
+    for output in numbers_of(out).outputs:
         table = (
             rows.with_columns(i=influences[output.name])
             .pivot("g", index="u", values="i")
@@ -190,7 +191,7 @@ def test_without_noise_the_variance_of_a_difference_is_that_of_people(sign):
         )
         for one, other in ((0, 1), (1, 2), (2, 0)):
             first, second = table["abc"[one]], table["abc"[other]]
-            part = sampling_parts(out._numbers, output, ([one], [other]), 0.05, apart=False)
+            part = sampling_parts(numbers_of(out), output, ([one], [other]), 0.05, apart=False)
             expected = ((first - second) ** 2).sum() / ((first**2).sum() + (second**2).sum())
             assert part[0] == pytest.approx(expected, rel=2e-3)
 
@@ -202,7 +203,7 @@ def test_noise_never_takes_the_variance_of_a_difference_below_or_above_what_is_p
     query = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows=2).mean("x", bounds=(-4, 4))
     parts = []
     for _ in range(40):
-        numbers = query.release(epsilon=0.5, covers="population")._numbers
+        numbers = numbers_of(query.release(epsilon=0.5, covers="population"))
         (output,) = numbers.outputs
         parts.append(sampling_parts(numbers, output, ([0], [1]), 0.05, apart=False)[0])
     assert 0 <= min(parts) <= max(parts) <= 2 + 1e-9

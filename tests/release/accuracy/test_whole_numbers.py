@@ -15,6 +15,7 @@ from scipy.stats import norm
 
 import dpframe as dp
 from dpframe.release.estimators import error_of_sum
+from inside import numbers_of
 
 GROUPS = list(range(4))
 RHO = [0.02, 0.1, 0.3, 0.5, 0.8, 1.2, 2.0, 3.0]
@@ -62,10 +63,10 @@ def test_differences_are_missed_as_often_as_is_said(rho):
 @pytest.mark.parametrize("rho", RHO)
 def test_sums_of_groups_are_missed_as_often_as_is_said(rho):
     out, scale = released(rho)
-    (output,) = out._numbers.outputs
+    (output,) = numbers_of(out).outputs
     for number in (1, 2, 7):
         for alpha in LEVELS:
-            error = error_of_sum(out._numbers.noisy(output), alpha, number)
+            error = error_of_sum(numbers_of(out).noisy(output), alpha, number)
             assert missed(scale, number, error) <= alpha
             assert missed(scale, number, max(error - 3, 0)) > alpha
 

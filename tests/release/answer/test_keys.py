@@ -23,6 +23,7 @@ from dpframe.theory.formulas.loss import (
     selection_start,
     threshold_delta,
 )
+from inside import question_of
 from prices import Price, noise_plan, priced
 
 EPSILON, DELTA = Fraction(1), Fraction(1, 10)
@@ -46,18 +47,20 @@ def mean_by_group(frame, most, neighbors="add-remove", unit="u"):
 
 def law(query):
     """The exact probability of each set of released keys, and the loss that they are charged."""
-    plan = noise_plan(query._question, PRICE, "laplace")
+    plan = noise_plan(question_of(query), PRICE, "laplace")
     drawn = plan.of(plan.decided_by.total)
     assert drawn.label == "truncated_geometric"
-    raw = engine.totals(query._question, 1)
-    units = raw.values[[p.names for p in query._question.read].index(drawn.allotment.names)]
+    raw = engine.totals(question_of(query), 1)
+    units = raw.values[[p.names for p in question_of(query).read].index(drawn.allotment.names)]
     found = dict(zip(raw.keys["g"].to_list(), units.tolist(), strict=True))
     rate = 1 / Fraction(drawn.scale)
     chance = [sum(keep_probability(found.get(g, 0), rate, plan.start)) / 2 for g in GROUPS]
     return {
         shown: math.prod(c if kept else 1 - c for c, kept in zip(chance, shown, strict=True))
         for shown in itertools.product((False, True), repeat=len(GROUPS))
-    }, Fraction(EPSILON) * drawn.allotment.share / sum(p.share for p in query._question.allotments)
+    }, Fraction(EPSILON) * drawn.allotment.share / sum(
+        p.share for p in question_of(query).allotments
+    )
 
 
 def excess(p, q, epsilon):
@@ -160,7 +163,7 @@ def test_released_keys_have_the_law_of_the_rule(kind):
         shown = query.release(epsilon=1, delta=0.01, noise="laplace").table["g"]
         for name in shown:
             kept[int(name.split("-")[0])] += 1
-    plan = noise_plan(query._question, Price(EPSILON, Fraction(1, 100)), "laplace")
+    plan = noise_plan(question_of(query), Price(EPSILON, Fraction(1, 100)), "laplace")
     scale = plan.of(plan.decided_by.total).scale
     chance = np.array(
         [sum(keep_probability(n, 1 / Fraction(scale), plan.start)) / 2 for n in range(31)]
@@ -176,7 +179,7 @@ def test_a_released_number_of_units_decides_as_it_did():
         "g", max_groups=2, max_rows_per_group=3
     )
     query = grouped.agg(units=dp.count_units(), x=dp.mean("x", (0, 1)))
-    plan = noise_plan(query._question, PRICE, "laplace")
+    plan = noise_plan(question_of(query), PRICE, "laplace")
     assert plan.decided_by.names == ("units",)
     assert plan.start is None
     assert plan.of(plan.decided_by.total).label == "discrete_laplace"
@@ -191,21 +194,23 @@ def test_rows_decide_where_each_unit_has_one_of_them():
     assert list(one.sensitivity) == ["n", "x.sum", "x.count"]
     each = frame.per_unit(g=dp.last("g", by="x")).group_by("g").count()
     assert list(each.sensitivity) == ["count"]
-    assert each._question.threshold.kind == "rows"
-    assert noise_plan(each._question, PRICE).decided_by.names == ("count",)
+    assert question_of(each).threshold.kind == "rows"
+    assert noise_plan(question_of(each), PRICE).decided_by.names == ("count",)
     auto = frame.group_by("g", limits=dp.Auto()).agg(n=dp.count())
-    assert [p.names for p in auto._question.allotments] == [("n",), ("units",)]
+    assert [p.names for p in question_of(auto).allotments] == [("n",), ("units",)]
 
 
 def test_gaussian_noise_finds_the_keys_where_one_unit_has_many():
     few, many = (
-        noise_plan(mean_by_group(crowd({"a": 5}), m)._question, Price(EPSILON, Fraction(1, 10**6)))
+        noise_plan(
+            question_of(mean_by_group(crowd({"a": 5}), m)), Price(EPSILON, Fraction(1, 10**6))
+        )
         for m in (1, 200)
     )
     assert few.of(few.decided_by.total).label == "truncated_geometric"
     assert many.of(many.decided_by.total).label == "gaussian"
     assert log_noise(many) < log_noise(
-        noise_plan(mean_by_group(crowd({"a": 5}), 200)._question, many_price(), "laplace")
+        noise_plan(question_of(mean_by_group(crowd({"a": 5}), 200)), many_price(), "laplace")
     )
 
 
@@ -216,12 +221,12 @@ def test_gaussian_noise_finds_the_keys_where_one_unit_has_many():
 def test_the_way_that_releases_most_keys_is_taken(m, keys, counted):
     grouped = dp.protect(crowd({"a": 5}), unit="u").group_by("g", max_groups=m)
     for query, family in ((grouped.keys(), keys), (grouped.count_units(), counted)):
-        plan = noise_plan(query._question, many_price())
+        plan = noise_plan(question_of(query), many_price())
         names = {"truncated": "truncated_geometric", "laplace": "discrete_laplace", "g": "gaussian"}
         assert plan.of(plan.decided_by.total).label == names[family]
         assert plan.threshold <= {1: 15, 2: 30, 3: 38}[m]
         tried = [
-            noise_plan(query._question, many_price(), noise) for noise in ("laplace", "gaussian")
+            noise_plan(question_of(query), many_price(), noise) for noise in ("laplace", "gaussian")
         ]
         assert log_noise(plan) <= min(map(log_noise, tried))
 
@@ -230,7 +235,7 @@ def test_the_row_of_suppressed_groups_shows_those_of_one_unit_so_noise_and_thres
     frame = dp.protect(crowd({"a": 5}), unit="u")
     plans = [
         noise_plan(
-            frame.group_by("g", max_groups=3, other=other).count_units()._question,
+            question_of(frame.group_by("g", max_groups=3, other=other).count_units()),
             many_price(),
             "gaussian",
         )
@@ -248,7 +253,7 @@ def many_price():
 @pytest.mark.parametrize("k", [1, 3])
 def test_declared_rows_have_the_rule_where_one_person_is_one_row(k):
     query = mean_by_group(crowd({"a": 60}), None, unit=dp.Rows(k))
-    plan = noise_plan(query._question, PRICE, "laplace")
+    plan = noise_plan(question_of(query), PRICE, "laplace")
     assert (plan.start is not None) == (k == 1)
     assert query.release(epsilon=20, delta=1e-3).table["g"].to_list() == ["a"]
 
@@ -303,7 +308,7 @@ def test_the_report_says_what_a_noisy_count_must_reach():
 
 def test_the_price_of_keys_in_rho_is_what_the_parts_add_up_to():
     query = mean_by_group(crowd({"a": 5}), 3)
-    plan = priced(query._question, "rho", epsilon=1, delta=1e-6)
+    plan = priced(question_of(query), "rho", epsilon=1, delta=1e-6)
     third = Fraction(1, 3)
     keys = choices_rho(3, third)
     assert plan.of(plan.decided_by.total).scale == 9.0

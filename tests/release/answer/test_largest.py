@@ -18,6 +18,7 @@ from dpframe import errors
 from dpframe.release.accuracy import intervals
 from dpframe.release.answer import GROUPS_FOUND, largest_groups
 from dpframe.release.pricing import Gaussian
+from inside import numbers_of
 
 UNITS = [500, 400, 300, 200, 100, 1]
 CERTAIN = {"epsilon": 50.0, "delta": 1e-6}
@@ -142,7 +143,7 @@ def released(noise, found):
     found; output, threshold and law.
     """
     out = protected().top_k("word", 3, max_rows=1).release(epsilon=1.0, delta=1e-4, noise=noise)
-    numbers = out._numbers
+    numbers = numbers_of(out)
     return numbers, numbers.noise.threshold, law(numbers.noise.noises[0].mechanism)
 
 

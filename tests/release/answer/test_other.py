@@ -17,6 +17,7 @@ from dpframe.noise import keep_probability
 from dpframe.release.answer import drawn_table
 from dpframe.theory.formulas.loss import rest_scale
 from dpframe.theory.formulas.sensitivity import Contribution, row_counts
+from inside import numbers_of, question_of
 from prices import Price, noise_plan
 from tiers import in_turn
 
@@ -37,14 +38,14 @@ def exact(query, shown):
     """The totals of all groups that are not shown, before noise:
     what the row of suppressed groups is made of.
     """
-    raw = engine.totals(query._question, 1)
+    raw = engine.totals(question_of(query), 1)
     hidden = [i for i, key in enumerate(raw.keys["g"].to_list()) if key not in shown]
     read = {
         p.total.key: sum(values[hidden].tolist())
-        for p, values in zip(query._question.read, raw.values, strict=True)
+        for p, values in zip(question_of(query).read, raw.values, strict=True)
     }
-    alone = {p.names: p.total for p in query._question.allotments if p.total.collects}
-    found = {p.names: p.total.key for p in query._question.read}
+    alone = {p.names: p.total for p in question_of(query).allotments if p.total.collects}
+    found = {p.names: p.total.key for p in question_of(query).read}
     return {
         names: read[found[tuple(n.removesuffix(".other") for n in names)]] for names in alone
     }, alone
@@ -122,7 +123,7 @@ def released_law(units, price, grid):
     """
     frame = protect([(i, g, 0) for i, groups in enumerate(units) for g in groups])
     query = frame.group_by("g", max_groups=2, max_rows_per_group=2, other=OTHER).count()
-    plan = noise_plan(query._question, price, "laplace")
+    plan = noise_plan(question_of(query), price, "laplace")
     count, keys, rest = plan.noises
     assert [d.label for d in plan.noises] == [
         "discrete_laplace",
@@ -130,7 +131,7 @@ def released_law(units, price, grid):
         "discrete_laplace",
     ]
     assert count.scale == rest.scale == pytest.approx(4 / 1.5)
-    raw = engine.totals(query._question, 1)
+    raw = engine.totals(question_of(query), 1)
     rows, found = (dict(zip(raw.keys["g"].to_list(), v.tolist(), strict=True)) for v in raw.values)
     laws = {}
     for shown in itertools.product((False, True), repeat=2):
@@ -215,9 +216,9 @@ def test_the_rest_is_drawn_with_noise_of_its_own():
     """
     frame = protect([(i, "ab"[i % 2], 0) for i in range(7)])
     query = frame.group_by("g", max_groups=1, max_rows_per_group=2, other=OTHER).count()
-    plan = noise_plan(query._question, Price(Fraction(3), Fraction(1, 10**9)), "laplace")
-    raw = engine.totals(query._question, 1)
-    drawn = [drawn_table(query._question, plan, raw)[0].rows()[-1] for _ in range(1200)]
+    plan = noise_plan(question_of(query), Price(Fraction(3), Fraction(1, 10**9)), "laplace")
+    raw = engine.totals(question_of(query), 1)
+    drawn = [drawn_table(question_of(query), plan, raw)[0].rows()[-1] for _ in range(1200)]
     assert {name for name, _ in drawn} == {OTHER}
     numbers, scale = np.array([n for _, n in drawn]), plan.noises[-1].scale
     assert scale == pytest.approx(4 / 3)
@@ -458,7 +459,7 @@ def test_it_is_paid_for_whatever_the_budget_counts(budget, price):
     grouped = frame.group_by("g", max_groups=1, max_rows_per_group=1, other=OTHER)
     out = grouped.count().release(**price)
     assert out.table["g"].to_list() == ["big", "mid", OTHER]
-    two = {d.allotment.names: d for d in out._numbers.noise.noises}
+    two = {d.allotment.names: d for d in numbers_of(out).noise.noises}
     # one group of a unit: nothing is merged
     assert two[("count",)].scale == two[("count.other",)].scale
     assert out.table["count"][2] == pytest.approx(300, abs=40)

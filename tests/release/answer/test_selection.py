@@ -33,6 +33,7 @@ from dpframe.theory.formulas.loss import (
     rank_terms,
 )
 from dpframe.theory.formulas.sensitivity import Sensitivity
+from inside import question_of
 from places import place_counts
 from prices import Price, noise_plan, priced
 from tiers import in_turn
@@ -50,7 +51,7 @@ def asked(groups=20, rows=5, budget=None, **aggregates):
 
 
 def plan_of(query, epsilon=1, delta=1e-6, noise="auto"):
-    return noise_plan(query._question, Price(Fraction(epsilon), Fraction(delta)), noise)
+    return noise_plan(question_of(query), Price(Fraction(epsilon), Fraction(delta)), noise)
 
 
 # What one unit moves, in Rényi divergence
@@ -198,7 +199,7 @@ def test_small_tables_are_as_private_as_charged(kind, relation, monkeypatch):
                 rows = [(unit, *row) for unit, rows in side.items() for row in rows]
                 table = pl.DataFrame(rows, schema={**SCHEMA, "x": pl.Int64}, orient="row")
                 frame = dp.protect(table, unit="id", budget=dp.Budget(rho=9), neighbors=relation)
-                ask = ASKED[kind](frame.group_by("g", keys=[0, 1], **limits))._question
+                ask = question_of(ASKED[kind](frame.group_by("g", keys=[0, 1], **limits)))
                 totals.append(engine.totals(ask, 7).values)
             plan = priced(ask, "rho", rho=rho)
             losses = dict.fromkeys(
@@ -347,7 +348,7 @@ def test_of_two_mechanisms_that_with_the_smaller_stated_error_is_taken(number):
     assert plan.cost.delta == 0
 
     frame = dp.protect(pl.DataFrame(schema=SCHEMA), unit="id", budget=dp.Budget(rho=9))
-    measure = frame.mode("g", keys=list(range(number)), max_rows=1)._question
+    measure = question_of(frame.mode("g", keys=list(range(number)), max_rows=1))
     for rho in (0.01, 0.1, 1, 2, 4, 9):
         (drawn,) = priced(measure, "rho", rho=rho).noises
         errors = [
@@ -400,14 +401,14 @@ def test_keys_found_in_the_data_have_the_other_half_of_delta():
 
 def test_in_rho_it_has_half_the_scale_of_permute_and_flip_and_less_in_many_groups():
     frame = dp.protect(pl.DataFrame(schema=SCHEMA), unit="id", budget=dp.Budget(rho=9))
-    (drawn,) = priced(frame.median("x", (0, 1), max_rows=1)._question, "rho", rho=0.01).noises
+    (drawn,) = priced(question_of(frame.median("x", (0, 1), max_rows=1)), "rho", rho=0.01).noises
     assert drawn.label == "exponential"
     assert drawn.scale * float(drawn.allotment.total.unit) == pytest.approx(
         33 / 64 / math.sqrt(0.02)
     )
-    (grouped,) = priced(asked(groups=16, rows=1)._question, "rho", rho=0.01).noises
+    (grouped,) = priced(question_of(asked(groups=16, rows=1)), "rho", rho=0.01).noises
     assert grouped.scale == pytest.approx(4 * drawn.scale)
-    (dear,) = priced(frame.median("x", (0, 1), max_rows=1)._question, "rho", rho=40).noises
+    (dear,) = priced(question_of(frame.median("x", (0, 1), max_rows=1)), "rho", rho=40).noises
     assert dear.label == "permute_and_flip"
 
 
@@ -528,7 +529,7 @@ def test_groups_are_chosen_in_pieces_that_do_not_change_the_choice(monkeypatch):
     assert np.array_equal(np.asarray(counts), dense)
     words, found = draw.integers(0, 2**64, 10**4, dtype=np.uint64), []
     query = dp.protect(pl.DataFrame({"x": [1]}), unit=dp.Rows(1)).median("x", (0, 5))
-    (drawn,) = noise_plan(query._question, Price(Fraction(1), Fraction(0))).noises
+    (drawn,) = noise_plan(question_of(query), Price(Fraction(1), Fraction(0))).noises
     for cells in (6, 40, 1000):
         source = iter(words)
         monkeypatch.setattr(choices, "_CELLS", cells)

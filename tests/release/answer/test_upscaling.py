@@ -13,6 +13,7 @@ from dpframe import errors
 from dpframe.plan import Limits
 from dpframe.release.answer import RemainingRows, is_scaled_by
 from dpframe.release.answer.upscaling import _product
+from inside import question_of
 
 GROUPS = list(range(20))
 
@@ -106,7 +107,7 @@ def test_it_is_a_number_whatever_was_seen(total, deviation):
 
 
 def output_of(table, aggregate):
-    (output,) = grouped(table).agg(y=aggregate)._question.outputs
+    (output,) = question_of(grouped(table).agg(y=aggregate)).outputs
     return output
 
 
@@ -255,7 +256,7 @@ def test_steps_after_it_take_the_numbers_as_they_are(table):
 
 
 def undecided(table, **options):
-    return grouped(table, **options).agg(n=dp.count())._question
+    return question_of(grouped(table, **options).agg(n=dp.count()))
 
 
 def test_only_in_groups_where_rows_in_all_are_limited_and_their_number_is_released(table):
@@ -268,7 +269,9 @@ def test_only_in_groups_where_rows_in_all_are_limited_and_their_number_is_releas
     assert not is_scaled_by(undecided(table, max_rows=5), Limits(5, None, None))
     assert not is_scaled_by(undecided(table, keys=None), Limits(5, None, None))
     assert not is_scaled_by(undecided(table, keys=GROUPS[:1]), Limits(5, None, None))
-    assert not is_scaled_by(protect(table).count(limits=dp.Auto())._question, Limits(5, None, None))
+    assert not is_scaled_by(
+        question_of(protect(table).count(limits=dp.Auto())), Limits(5, None, None)
+    )
     frame = protect(table).group_by("g", keys=GROUPS, limits=dp.Auto())
     bounds = (0, 5)
     for asked in (
@@ -277,7 +280,7 @@ def test_only_in_groups_where_rows_in_all_are_limited_and_their_number_is_releas
         frame.count_units(),
         frame.median("x", bounds),
     ):
-        assert not is_scaled_by(asked._question, Limits(5, None, None))
+        assert not is_scaled_by(question_of(asked), Limits(5, None, None))
 
 
 def test_the_derivation_says_before_a_release_what_may_be_scaled(table):

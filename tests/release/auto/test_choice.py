@@ -22,6 +22,7 @@ from dpframe.release.auto.noisy_histograms import noisy_values
 from dpframe.release.auto.size_histograms import read_spread
 from dpframe.release.auto.unit_sizes import UnitSizes
 from dpframe.release.pricing import NoiseKind
+from inside import question_of
 from panels import error, panel, protect
 from prices import offer, read_price
 
@@ -68,14 +69,15 @@ def test_of_few_people_the_largest_groups_are_not_limited(units, known):
     price = read_price(1, 1e-6)
     query = protect(panel(1, units)).group_by("g", keys=list(range(20)), limits=dp.Auto())
     parts = price.part(Fraction(1, 10)), price.part(Fraction(9, 10))
-    assert (auto.read_people(query.count()._question, *parts).peaks is not None) == known
+    assert (auto.read_people(question_of(query.count()), *parts).peaks is not None) == known
     for needed in (
         query.agg(m=dp.mean("x", bounds=(1, 5))),
         query.agg(n=dp.count(), m=dp.mean("x", bounds=(1, 5))),
     ):
-        assert auto.read_people(needed._question, *parts).peaks is not None
+        assert auto.read_people(question_of(needed), *parts).peaks is not None
     assert (
-        auto.read_people(query.count()._question, *parts, also=["rows_per_group"]).peaks is not None
+        auto.read_people(question_of(query.count()), *parts, also=["rows_per_group"]).peaks
+        is not None
     )
 
 
@@ -152,7 +154,7 @@ def test_the_parts_of_a_price_add_up(monkeypatch):
         s=dp.sum("x", bounds=dp.Auto(share=0.0625)),
     )
     price = offer("epsilon", Fraction(2), Fraction(1, 10**6), "auto")
-    _, plan, said, _ = choose(query._question, price)
+    _, plan, said, _ = choose(question_of(query), price)
     assert sum(paid) == Fraction(2) * Fraction(3, 8)  # the larger share of the two for x
     assert plan.cost.epsilon == 2 * 0.625
     assert said["cost"] == {"in": "epsilon", "limits": 0.5, "x": 0.25}
@@ -269,17 +271,14 @@ def test_limits_and_bounds_hold_for_what_is_released(table):
     totals of neighbouring tables keep.
     """
     frame = protect(table)
-    ask = (
-        frame.group_by("g", keys=[0, 1, 2], limits=dp.Auto())
-        .agg(s=dp.sum("x", bounds=dp.Auto()))
-        ._question
+    ask = question_of(
+        frame.group_by("g", keys=[0, 1, 2], limits=dp.Auto()).agg(s=dp.sum("x", bounds=dp.Auto()))
     )
     made, plan, _, _ = choose(ask, offer("epsilon", Fraction(1), Fraction(0), "auto"))
-    less = (
+    less = question_of(
         protect(table.filter(pl.col("id") != 7))
         .group_by("g", keys=[0, 1, 2], limits=dp.Auto())
         .count()
-        ._question
     )
     one, other = (
         engine.totals(made, 5),
@@ -363,7 +362,7 @@ def test_every_verb_takes_them(table):
 
 def test_a_limit_is_never_larger_than_limits_can_be():
     table = pl.DataFrame({"id": range(200), "g": [0] * 200})
-    ask = protect(table).count(limits=dp.Auto())._question
+    ask = question_of(protect(table).count(limits=dp.Auto()))
     crowd = np.zeros(len(NODES))
     crowd[-1] = 1e6  # units with more rows than any table has
     people = UnitSizes(read_spread(crowd, 1.0, NODES.astype(float)))
@@ -420,7 +419,8 @@ def test_where_units_share_values_few_rows_are_enough(table):
     # about 3 and 100; of rows alone, 100 for both
     for values, least, most in ((50, 1, 30), (None, 31, 512)):
         chosen = [
-            choose(differing(table, values)._question, price)[0].limits.max_rows for _ in range(6)
+            choose(question_of(differing(table, values)), price)[0].limits.max_rows
+            for _ in range(6)
         ]
         assert least <= min(chosen) <= max(chosen) <= most
 
@@ -428,16 +428,13 @@ def test_where_units_share_values_few_rows_are_enough(table):
 @pytest.mark.usefixtures("same_noise")
 def test_what_is_chosen_for_others_is_what_was_chosen_before(table):
     """Without dp.n_unique the histograms have all of the share, and no other number is read."""
-    ask = (
-        protect(table)
-        .group_by("g", keys=list(range(10)), limits=dp.Auto())
-        .agg(n=dp.count())
-        ._question
+    ask = question_of(
+        protect(table).group_by("g", keys=list(range(10)), limits=dp.Auto()).agg(n=dp.count())
     )
     price = offer("epsilon", Fraction(1), Fraction(0), "laplace")
     assert auto._parts(ask, price) == {"rows": 1}
     assert auto.read_people(ask, price, price).values == {}
-    assert auto._parts(differing(table, 5)._question, price) == {
+    assert auto._parts(question_of(differing(table, 5)), price) == {
         "rows": Fraction(2, 3),
         "values": Fraction(1, 3),
     }
@@ -464,7 +461,7 @@ def test_the_parts_of_a_price_add_up_with_numbers_of_values(monkeypatch, terms, 
     query = frame.group_by("g", limits=dp.Auto(share=0.25)).agg(
         n=dp.n_unique("x"), m=dp.n_unique("y"), c=dp.count()
     )
-    choose(query._question, offer(terms, Fraction(2), Fraction(1, 10**6), "auto"))
+    choose(question_of(query), offer(terms, Fraction(2), Fraction(1, 10**6), "auto"))
     assert sum(amount for amount, _ in paid) == Fraction(1, 2)
     histograms, numbers = paid[:-2], paid[-2:]
     assert {moved for _, moved in histograms} == {ONE * (2 if relation == "replace" else 1)}
@@ -487,11 +484,10 @@ def test_a_number_of_values_has_the_noise_of_its_limits(monkeypatch):
     # the pairs are (0, 1), (0, 2), (1, 1); what is not listed counts nowhere
     for limits, number, moved in said:
         for relation in ("add-remove", "replace"):
-            ask = (
+            ask = question_of(
                 protect(rows, neighbors=relation)
                 .group_by("g", keys=[0, 1], limits=dp.Auto())
                 .n_unique("x")
-                ._question
             )
             found, scale = noisy_values(price, ask.with_limits(limits))
             assert scale == 4 * moved
@@ -511,7 +507,7 @@ def test_what_is_chosen_shows_the_groups_that_nobody_listed(monkeypatch, what):
     # each unit has six rows in one group
     table = pl.concat([table] * 6).with_columns(x=pl.lit(2.0))
     query = protect(table).group_by("g", limits=dp.Auto())
-    ask = (query.count() if what == "count" else query.mean("x", bounds=(0, 10)))._question
+    ask = question_of(query.count() if what == "count" else query.mean("x", bounds=(0, 10)))
     for _ in range(2):  # the same histograms each time the test runs
         made, plan, said, _ = choose(ask, offer("epsilon", Fraction(1), Fraction(1, 10**6), "auto"))
         assert plan.threshold < sizes[0]  # in two groups or more it would be near it

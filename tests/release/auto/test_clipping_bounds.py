@@ -37,6 +37,7 @@ from dpframe.release.auto.value_histograms import (
     read_values,
 )
 from dpframe.release.estimators import BinnedValues
+from inside import numbers_of, question_of
 from prices import offer
 
 # bounds are good nearly always: at times noise far out is a value
@@ -397,7 +398,7 @@ def test_bounds_of_equal_values_hold_them(draw):
     cases = np.zeros((8, 61))
     cases[:, 25] = 30_000  # [4, 5)
     cases += draw.poisson(0.2, cases.shape)
-    ask = frame_of(np.zeros(1)).std("x", bounds=dp.Auto(), max_rows=1)._question
+    ask = question_of(frame_of(np.zeros(1)).std("x", bounds=dp.Auto(), max_rows=1))
     values = BinnedValues.of(edges, cases, 10.0, whole=False)
     assert edges[values.middle - 1] == 4
     bounds = _best(
@@ -451,7 +452,7 @@ def test_few_people_beyond_a_quantile_make_wide_bounds_bad():
     bounds in half of the releases.
     """
     edges = np.append(np.linspace(0, 1, 21), 2.0 ** np.arange(1, 20))
-    ask = frame_of(np.zeros(1)).quantile("x", 0.9, bounds=dp.Auto(), max_rows=1)._question
+    ask = question_of(frame_of(np.zeros(1)).quantile("x", 0.9, bounds=dp.Auto(), max_rows=1))
     price, widths = offer("epsilon", Fraction(1), Fraction(0), "auto"), []
     for people in (200, 20_000):
         cases = np.zeros((1, len(edges) + 1))
@@ -512,7 +513,7 @@ def test_where_noise_hides_everybody_the_type_says_the_bounds_and_the_release_sa
     frame = frame_of(pl.Series([1, 2, 3], dtype=pl.Int8).cast(dtype))
     out = frame.median("x", bounds=dp.Auto(), max_rows=1).release(epsilon=0.01)
     if not dtype.is_temporal():
-        assert tuple(out._numbers.outputs[0].bounds) == ends
+        assert tuple(numbers_of(out).outputs[0].bounds) == ends
     report = out.report()
     for shown in (str(report), report.to_html()):
         assert "none could be chosen" in shown
@@ -597,7 +598,7 @@ def test_half_of_the_units_inside_are_not_most():
     price = offer("epsilon", Fraction(1, 30), Fraction(0), "auto")
     for beyond, wrong in ((300, range(20)), (0, range(390, 401))):
         frame = frame_of(np.append(np.full(300, 5.0), np.full(beyond, 1e6)))
-        ask = frame.mean("x", bounds=dp.Auto(), max_rows=1)._question
+        ask = question_of(frame.mean("x", bounds=dp.Auto(), max_rows=1))
         column = ask.table.columns["x"]
         raw = engine.value_profile(ask, column, [0.0, 10.0])
         with pytest.MonkeyPatch.context() as patch:
@@ -612,12 +613,12 @@ def test_as_many_people_as_are_said_before_have_sure_bounds_in_half_of_the_relea
     """Of 400 answers 200 are expected; fewer than 140 or more than 260 have one of 1e-9."""
     price = offer("epsilon", Fraction(8, 9), Fraction(0), "auto")
     ask = frame_of(np.ones(1)).mean("x", bounds=dp.Auto(), max_rows=1)
-    people = fewest_people(ask._question, price)
+    people = fewest_people(question_of(ask), price)
     with pytest.raises(UnsupportedOperation, match=f"At this price {people} people"):
         ask.accuracy(epsilon=8 / 9)
     for times, least, most in ((1, 140, 260), (2, 380, 400)):
-        question = (
-            frame_of(np.full(times * people, 5.0)).mean("x", bounds=dp.Auto(), max_rows=1)._question
+        question = question_of(
+            frame_of(np.full(times * people, 5.0)).mean("x", bounds=dp.Auto(), max_rows=1)
         )
         third, column = price.part(Fraction(3, 80)), question.table.columns["x"]
         raw = engine.value_profile(question, column, [0.0, 10.0])
@@ -668,7 +669,7 @@ def test_values_that_no_float_adds_up_have_bounds_too(verb):
     """
     edges = 2.0 ** np.array([-100, -99, 100, 101])
     parts = np.array([[0, 1.0, 0, 0, 0], [0, 0.5, 0, 0.5, 0]])
-    ask = getattr(frame_of(np.zeros(1)), verb)("x", bounds=dp.Auto(), max_rows=1)._question
+    ask = question_of(getattr(frame_of(np.zeros(1)), verb)("x", bounds=dp.Auto(), max_rows=1))
     values = BinnedValues(edges, parts, np.array([400.0, 400.0]), 1.0, False)
     price = offer("epsilon", Fraction(1), Fraction(0), "auto")
     found = _best(ask, ask.table.columns["x"], values, price)

@@ -9,6 +9,7 @@ import pytest
 import dpframe as dp
 from dpframe.plan import Limits
 from dpframe.release.auto import choice
+from inside import numbers_of, question_of
 from panels import panel, protect
 
 KEYS = list(range(4))
@@ -53,9 +54,9 @@ def test_a_release_that_is_read_again_has_the_limits_of_its_columns(frame):
     again = query.release(epsilon=1.0, name="twice")
     assert again.table.equals(first.table)
     assert str(again.derivation) == str(first.derivation)
-    limits = [[total.limits for _, total in output.totals] for output in first._numbers.outputs]
+    limits = [[total.limits for _, total in output.totals] for output in numbers_of(first).outputs]
     assert [
-        [total.limits for _, total in output.totals] for output in again._numbers.outputs
+        [total.limits for _, total in output.totals] for output in numbers_of(again).outputs
     ] == limits
 
 
@@ -72,19 +73,21 @@ def test_one_column_of_values_and_sums_alone_share_their_limits():
         ),
     }
     for names, query in cases.items():
-        assert tuple(map(tuple, choice._columns_apart(query._question))) == names
-    assert choice._columns_apart(groups.agg(n=dp.count(), s=dp.sum("x", **bounds))._question) == []
+        assert tuple(map(tuple, choice._columns_apart(question_of(query)))) == names
+    assert (
+        choice._columns_apart(question_of(groups.agg(n=dp.count(), s=dp.sum("x", **bounds)))) == []
+    )
 
 
 def test_with_limits_of_their_own_columns_are_what_they_are_in_a_question_with_these_limits(frame):
     query = frame.group_by("g", keys=KEYS, limits=dp.Auto()).agg(
         n=dp.count(), m=dp.mean("x", bounds=(0, 5))
     )
-    made = choice.under_chosen(query._question, Limits(30), {"m": Limits(2)})
+    made = choice.under_chosen(question_of(query), Limits(30), {"m": Limits(2)})
     typed = frame.group_by("g", keys=KEYS, max_rows=30).agg(
         n=dp.count(), m=dp.mean("x", bounds=(0, 5), max_rows=2)
     )
-    assert made.sensitivity == typed._question.sensitivity
+    assert made.sensitivity == question_of(typed).sensitivity
 
 
 def test_every_column_may_get_limits_of_its_own(frame):
@@ -96,9 +99,9 @@ def test_every_column_may_get_limits_of_its_own(frame):
     for groups, by in ((twice, False), (twice.group_by("g", keys=KEYS, limits=dp.Auto()), True)):
         asked = {"a": dp.mean("x", **bounds), "b": dp.median("y", **bounds)}
         query = groups.agg(**asked) if by else groups.agg(**asked, limits=dp.Auto())
-        made = choice.under_chosen(query._question, Limits(30), {"a": Limits(2), "b": Limits(3)})
+        made = choice.under_chosen(question_of(query), Limits(30), {"a": Limits(2), "b": Limits(3)})
         asked = {"a": dp.mean("x", **bounds, max_rows=2), "b": dp.median("y", **bounds, max_rows=3)}
         typed = (
             twice.group_by("g", keys=KEYS, max_rows=30).agg(**asked) if by else twice.agg(**asked)
         )
-        assert made.sensitivity == typed._question.sensitivity
+        assert made.sensitivity == question_of(typed).sensitivity

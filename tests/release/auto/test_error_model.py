@@ -18,6 +18,7 @@ from dpframe.release.auto.error_model import Expected, Judged
 from dpframe.release.auto.size_histograms import Groups, read_spread
 from dpframe.release.auto.unit_sizes import AT, NODE, UnitSizes, extrapolated
 from dpframe.release.pricing import NoiseKind
+from inside import question_of
 from panels import panel, protect
 from prices import noise_plan, read_price
 
@@ -31,7 +32,7 @@ def test_the_choice_is_good_in_every_likely_case():
         np.array([0.98, 0.02]),
     )
     model = Expected(
-        query._question, UnitSizes(SizePosterior(np.ones((2, len(NODES))), odds)), lambda _: {}
+        question_of(query), UnitSizes(SizePosterior(np.ones((2, len(NODES))), odds)), lambda _: {}
     )
     low, high = (
         Judged(Limits(rows), {}, NoiseKind.LAPLACE, np.array(errors), {})
@@ -45,13 +46,13 @@ def test_the_choice_is_good_in_every_likely_case():
 @pytest.mark.parametrize("groups", [1, 4])
 def test_a_group_is_expected_to_be_suppressed_as_often_as_it_is(groups):
     query = protect(panel(1, 50)).group_by("g", max_groups=groups, max_rows_per_group=3).count()
-    plan = noise_plan(query._question, read_price(1, 1e-6), "laplace")
+    plan = noise_plan(question_of(query), read_price(1, 1e-6), "laplace")
     units = np.arange(1, 2 * plan.threshold)
     crowd = np.where(NODES == 1, float(units.sum()), 0.0)
     # each unit is in one group, so presences are known
     once = read_spread(crowd, 1e-9, NODES.astype(float))
     keys = Groups(units[None].astype(float), np.ones((1, len(units))))
-    model = Expected(query._question, UnitSizes(once, once, keys=keys), lambda _: {})
+    model = Expected(question_of(query), UnitSizes(once, once, keys=keys), lambda _: {})
     lost = model._suppression(plan, model.kept(Limits(3 * groups, groups, 3)))[0]
     rate = 1 / Fraction(plan.of(plan.decided_by.total).scale)
     exact = [1 - keep_probability(int(n), rate, plan.start)[0] for n in units]
@@ -63,7 +64,7 @@ def test_a_group_is_expected_to_be_suppressed_as_often_as_it_is(groups):
 def expected_of(rows, ask, epsilon=500):
     """The model of a question whose histograms have next to no noise."""
     question, price = (
-        ask(protect(rows).group_by("g", keys=list(range(16)), limits=dp.Auto()))._question,
+        question_of(ask(protect(rows).group_by("g", keys=list(range(16)), limits=dp.Auto()))),
         read_price(epsilon, 0),
     )
     parts = price.part(question.limits_share), price.part(1 - question.limits_share)

@@ -12,6 +12,7 @@ import dpframe as dp
 from dpframe import engine
 from dpframe.engine import EXPONENTS, NODES, ONE
 from dpframe.release.auto.noisy_histograms import histogram_scale
+from inside import question_of
 from prices import offer
 
 SIZES = ("rows", "groups", "rows_per_group")
@@ -50,7 +51,7 @@ def test_one_unit_moves_a_histogram_by_one(seed, keys):
     tables = [pl.DataFrame(rows, schema=SCHEMA) for rows in (rest, rest + unit, rest + another)]
     without, one, other = (
         histograms(
-            dp.protect(t, unit="id").group_by("g", keys=keys, limits=dp.Auto()).count()._question
+            question_of(dp.protect(t, unit="id").group_by("g", keys=keys, limits=dp.Auto()).count())
         )
         for t in tables
     )
@@ -70,10 +71,11 @@ def test_the_bound_of_an_exchange_is_reached():
     few, many = [{"id": 1, "g": 0, "x": 1.0}], [{"id": 1, "g": 0, "x": -40.0}] * 8
     one, other = (
         histograms(
-            dp.protect(pl.DataFrame(t, schema=SCHEMA), unit="id", neighbors="replace")
-            .group_by("g", keys=[0], limits=dp.Auto())
-            .count()
-            ._question
+            question_of(
+                dp.protect(pl.DataFrame(t, schema=SCHEMA), unit="id", neighbors="replace")
+                .group_by("g", keys=[0], limits=dp.Auto())
+                .count()
+            )
         )
         for t in (few, many)
     )
@@ -86,9 +88,9 @@ def test_with_declared_rows_one_person_moves_a_histogram_of_values_by_one(seed):
     draw = np.random.default_rng(seed)
     rows = rows_of(draw, range(5), 30)
     whole, less = (
-        dp.protect(pl.DataFrame(r, schema=SCHEMA), unit=dp.Rows(3))
-        .sum("x", bounds=dp.Auto())
-        ._question
+        question_of(
+            dp.protect(pl.DataFrame(r, schema=SCHEMA), unit=dp.Rows(3)).sum("x", bounds=dp.Auto())
+        )
         for r in (rows, rows[3:])
     )
     for made in (engine.magnitude_profile, lambda a, c: engine.value_profile(a, c, [0.0, 2.0])):
@@ -98,11 +100,8 @@ def test_with_declared_rows_one_person_moves_a_histogram_of_values_by_one(seed):
 
 def test_histograms_say_what_they_say():
     table = pl.DataFrame({"id": [1] * 5 + [2] + [3] * 100, "g": [0, 0, 0, 1, 1] + [7] + [2] * 100})
-    ask = (
-        dp.protect(table, unit="id")
-        .group_by("g", keys=[0, 1, 2, 3], limits=dp.Auto())
-        .count()
-        ._question
+    ask = question_of(
+        dp.protect(table, unit="id").group_by("g", keys=[0, 1, 2, 3], limits=dp.Auto()).count()
     )
     sizes = engine.size_profile(ask, SIZES)
     for name, mean in (("rows", 105), ("groups", 3), ("rows_per_group", 103)):
@@ -110,7 +109,7 @@ def test_histograms_say_what_they_say():
         assert sizes[name] @ NODES == pytest.approx(mean * ONE, abs=200)  # whole parts of ONE round
     assert engine.key_profile(ask).tolist() == [ONE * 3 // 5, ONE * 2 // 5, ONE, 0]
     values = pl.DataFrame({"id": [1, 2, 3, 4], "x": [0.0, 1.0, -3.0, 4e200]})
-    ask = dp.protect(values, unit="id").sum("x", bounds=dp.Auto(), max_rows=1)._question
+    ask = question_of(dp.protect(values, unit="id").sum("x", bounds=dp.Auto(), max_rows=1))
     counts, wide = engine.magnitude_profile(ask, ask.table.columns["x"]), len(EXPONENTS)
     assert np.flatnonzero(counts).tolist() == [wide - 102, wide, wide + 101, 2 * wide]
 

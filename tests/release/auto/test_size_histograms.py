@@ -10,6 +10,7 @@ from dpframe.engine import NODES
 from dpframe.release.auto.choice import _key_groups
 from dpframe.release.auto.size_histograms import read_groups, read_spread
 from dpframe.release.auto.unit_sizes import UnitSizes
+from inside import question_of
 from panels import panel, protect
 
 
@@ -35,11 +36,8 @@ def test_noise_alone_is_hardly_anybody():
 
 @pytest.mark.parametrize("truth", [np.full(40, 200.0), np.linspace(20, 380, 40)])
 def test_noise_does_not_make_listed_groups_uneven(truth):
-    ask = (
-        protect(panel(1, 50))
-        .group_by("g", keys=list(range(40)), limits=dp.Auto())
-        .count()
-        ._question
+    ask = question_of(
+        protect(panel(1, 50)).group_by("g", keys=list(range(40)), limits=dp.Auto()).count()
     )
     scale, draw = 40.0, np.random.default_rng(1)
     noisy = [truth + draw.laplace(0, scale, len(truth)) for _ in range(200)]

@@ -19,6 +19,7 @@ import dpframe as dp
 from dpframe.audit.trials import at_least
 from dpframe.engine.stages import row_integers
 from dpframe.errors import InvalidBounds, WrongType
+from inside import question_of
 from strategies import answer
 
 GROUPS = 2000
@@ -72,7 +73,7 @@ def integers(values, bounds):
     query = dp.protect(pl.DataFrame({"u": [1], "x": [1.0]}), unit="u").geometric_mean(
         "x", bounds, max_rows=1
     )
-    (_, total), _ = query._question.outputs[0].totals
+    (_, total), _ = question_of(query).outputs[0].totals
     table = pl.DataFrame({total.column.id: values}, schema={total.column.id: pl.Float64})
     return total.grid, row_integers(nw.from_native(table), {"n": total})["n"].to_list()
 
@@ -122,7 +123,7 @@ def test_one_unit_moves_the_totals_by_no_more_than_claimed_and_by_that_much(rela
 
     units = [list(u) for n in range(rows + 2) for u in itertools.product([-1.0, 1e9], repeat=n)]
     query = totals([])[0]
-    measures = [total for _, total in query._question.outputs[0].totals]
+    measures = [total for _, total in question_of(query).outputs[0].totals]
     found = [totals(values)[1] for values in units]
     others = found if relation == "replace" else found[:1]
     for place, measure in enumerate(measures):

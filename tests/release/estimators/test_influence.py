@@ -15,6 +15,7 @@ from dpframe.api import Query
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import INFLUENCE_MOST, Covers
 from dpframe.release.estimators import Influence
+from inside import question_of
 
 BOTH = {"x": (-1, 3), "y": (0, 2)}
 STATISTICS = {
@@ -37,7 +38,7 @@ LIMITS = (
 def _asked(rows, relation, limits, keys=("a", "b")):
     frame = dp.protect(pl.DataFrame(rows, SCHEMA, orient="row"), unit="u", neighbors=relation)
     query = frame.group_by("g", keys=list(keys), **limits).agg(**STATISTICS)
-    return Query(query._question.covering(Covers.POPULATION), query._budget)._question
+    return question_of(Query(question_of(query).covering(Covers.POPULATION), query._budget))
 
 
 def _influences(question):

@@ -19,6 +19,7 @@ import dpframe as dp
 from dpframe.audit.trials import at_least
 from dpframe.engine.stages import row_integers
 from dpframe.errors import InvalidBounds, WrongType
+from inside import question_of
 from strategies import answer
 
 GROUPS = 1000
@@ -65,7 +66,7 @@ def test_a_rows_integer_is_its_fourth_power_on_the_grid(bounds):
     query = dp.protect(pl.DataFrame({"u": [1], "x": [1.0]}), unit="u").kurtosis(
         "x", bounds, max_rows=1
     )
-    total = dict(query._question.outputs[0].totals)["x.fourth_powers"]
+    total = dict(question_of(query).outputs[0].totals)["x.fourth_powers"]
     values = [*np.linspace(low, high, 501).clip(low, high).tolist(), -1e308, float("inf"), None]
     table = nw.from_native(
         pl.DataFrame({total.column.id: values}, schema={total.column.id: pl.Float64})
@@ -90,7 +91,7 @@ def test_one_unit_moves_the_totals_by_no_more_than_claimed_and_by_that_much(rela
         return query, [part[()] for part in answer(query)]
 
     units = [list(u) for n in range(3) for u in itertools.product([-1e9, 50.0, 1e9], repeat=n)]
-    measures = [total for _, total in totals([])[0]._question.outputs[0].totals]
+    measures = [total for _, total in question_of(totals([])[0]).outputs[0].totals]
     answers = [totals(values)[1] for values in units]
     others = answers if relation == "replace" else answers[:1]
     assert len(measures) == 5
@@ -110,7 +111,7 @@ def test_the_claim_is_half_of_the_fourth_power_of_half_the_width():
         k=dp.kurtosis("x", (0, 1)), s=dp.skew("x", (0, 1)), v=dp.var("x", (0, 1)), max_rows=1
     )
     # the skewness and the variance need no total of their own
-    assert len(both._question.allotments) == 5
+    assert len(question_of(both).allotments) == 5
 
 
 @pytest.mark.parametrize("name", SHAPES)

@@ -16,6 +16,7 @@ import pytest
 import dpframe as dp
 from dpframe.audit.trials import at_least
 from dpframe.release.estimators import mean_of
+from inside import numbers_of, question_of
 
 GROUPS = 2000
 CERTAIN = 1e12
@@ -51,7 +52,7 @@ def test_it_has_a_smaller_error_than_the_ratio_and_the_same_where_many_are_count
     noise, rows, worse
 ):
     out = asked([70.0] * rows).release(epsilon=1, delta=1e-6, noise=noise)
-    total, count = (out._numbers.parts[f"mean.{part}"] for part in ("sum", "count"))
+    total, count = (numbers_of(out).parts[f"mean.{part}"] for part in ("sum", "count"))
     ratio = np.clip(50 + total / np.maximum(count, 1), 0, 100)
     assert root_mean_square(out.table["mean"].to_numpy() - 70) <= worse * root_mean_square(
         ratio - 70
@@ -62,7 +63,7 @@ def test_it_has_a_smaller_error_than_the_ratio_and_the_same_where_many_are_count
 
 def test_with_the_count_known_the_error_is_never_above_the_ratios():
     """Exact arithmetic of `mean_of`: mean square errors from the two moments of the noise."""
-    output = asked([1.0])._question.outputs[0]
+    output = question_of(asked([1.0])).outputs[0]
     for size in (0.5, 1.0, 30.0, 1000.0):
         for deviation in (1.0, 50.0, 1e4):
             for middle in (-50.0, -10.0, 0.0, 49.0):
@@ -74,7 +75,7 @@ def test_with_the_count_known_the_error_is_never_above_the_ratios():
 
 
 def test_nothing_counted_is_the_middle_and_no_noise_is_the_ratio():
-    output = asked([1.0])._question.outputs[0]
+    output = question_of(asked([1.0])).outputs[0]
     assert mean_of(output, np.array([-300.0, 8.0]), np.array([0.0, -5.0]), 10.0).tolist() == [
         50.0,
         50.0,

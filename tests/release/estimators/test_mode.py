@@ -18,6 +18,7 @@ from dpframe import engine, errors
 from dpframe.noise import permute_and_flip
 from dpframe.release.answer.selection import most_frequent
 from dpframe.theory.formulas.loss import choices_rho, fewer_rows
+from inside import question_of
 from prices import Price, noise_plan, priced
 from tiers import in_turn
 
@@ -65,8 +66,8 @@ def released_law(units, question, relation):
     rows = [(i, *row) for i, owned in enumerate(units) for row in owned]
     frame = dp.protect(pl.DataFrame(rows, SCHEMA, orient="row"), unit="u", neighbors=relation)
     query = question(frame)
-    (drawn,) = noise_plan(query._question, Price(Fraction(1), Fraction(0))).noises
-    (counts,) = engine.totals(query._question, 1).values
+    (drawn,) = noise_plan(question_of(query), Price(Fraction(1), Fraction(0))).noises
+    (counts,) = engine.totals(question_of(query), 1).values
     laws = [
         law(row.tolist(), 1 / drawn.scale, drawn.allotment.total.rounds)
         for row in np.asarray(counts)
@@ -148,7 +149,7 @@ def test_counts_are_not_charged_twice_for_moving_both_ways():
     """
     frame = dp.protect(pl.DataFrame({"u": [1], "x": [0]}), unit="u", neighbors="replace")
     (drawn,) = noise_plan(
-        frame.mode("x", VALUES, max_rows=3)._question, Price(Fraction(1), Fraction(0))
+        question_of(frame.mode("x", VALUES, max_rows=3)), Price(Fraction(1), Fraction(0))
     ).noises
     assert drawn.scale * float(drawn.allotment.total.unit) == 6
 
@@ -347,10 +348,10 @@ def test_everything_a_release_can_do():
 def test_rounds_are_cheaper_in_rho_than_one_choice_of_their_price():
     frame = protect(pl.DataFrame({"u": [1], "x": ["a"]}))
     query = frame.top_k("x", 3, list("abcd"), max_rows=1)
-    plan = priced(query._question, "rho", epsilon=1)
+    plan = priced(question_of(query), "rho", epsilon=1)
     assert Fraction(plan.cost.rho) >= choices_rho(3, Fraction(1)) > plan.cost.rho * (1 - 1e-9)
     assert choices_rho(3, Fraction(1)) < choices_rho(1, Fraction(1)) / 2
-    bought = priced(query._question, "rho", rho=plan.cost.rho)
+    bought = priced(question_of(query), "rho", rho=plan.cost.rho)
     # whose ρ is a quarter of that of permute-and-flip
     assert bought.noises[0].label == "exponential"
     assert bought.noises[0].scale == pytest.approx(plan.noises[0].scale / 2, rel=0.01)

@@ -17,6 +17,7 @@ import dpframe as dp
 from dpframe.audit.trials import at_least
 from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, WrongType
 from dpframe.release.estimators import correlation
+from inside import numbers_of, question_of
 from strategies import answer
 
 GROUPS = 2000
@@ -82,7 +83,7 @@ def test_one_unit_moves_the_totals_by_no_more_than_claimed_and_by_that_much(name
         (x, y, y) for x, y in itertools.product([-1e9, 50.0, 1e9, None], [-1e9, 2.5, 1e9, None])
     ]
     units = [(row,) * n for n in range(rows + 2) for row in kinds]
-    measures = totals([])[0]._question.read
+    measures = question_of(totals([])[0]).read
     answers = [totals(values)[1] for values in units]
     others = answers if relation == "replace" else answers[:1]
     for place, allotment in enumerate(measures):
@@ -135,7 +136,7 @@ def test_totals_are_shared_where_no_value_can_be_missing():
     query = frame.agg(
         max_rows=1, r=dp.corr("x", "y", BOTH), c=dp.cov("x", "y", BOTH), v=dp.var("x", (0, 100))
     )
-    assert len(query._question.allotments) == 6
+    assert len(question_of(query).allotments) == 6
 
 
 def test_nothing_counted_is_a_number_inside_the_bounds():
@@ -240,7 +241,7 @@ def test_draws_without_a_variance_widen_a_correlation_and_hide_it_where_they_are
     with pytest.warns(dp.errors.DpFrameWarning):
         frame = dp.protect(rows, unit="u", budget=dp.Budget(epsilon=1e9))
     out = frame.agg(r=dp.corr("x", "y", bounds={"x": (-1, 1), "y": (-1, 1)}), max_rows=1)
-    numbers = out.release(epsilon=1e8, covers="population")._numbers
+    numbers = numbers_of(out.release(epsilon=1e8, covers="population"))
     (output,) = numbers.outputs
     squares = numbers.noise.of(output.totals[3][1])
 

@@ -17,6 +17,7 @@ from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation
 from dpframe.plan import Covers, Formula, Product, has_population
 from dpframe.plan.statistics import Missing
 from dpframe.release.estimators import Estimator, estimator_of
+from inside import question_of
 from statistics_table import statistics
 
 VALUES = (-1.0, 3.0, None)
@@ -46,7 +47,7 @@ def _frame(relation="add-remove", unit="u"):
 
 
 def _population(query):
-    return Query(query._question.covering(Covers.POPULATION), query._budget)
+    return Query(question_of(query).covering(Covers.POPULATION), query._budget)
 
 
 def _units():
@@ -94,7 +95,7 @@ def test_no_second_moment_moves_by_more_than_is_claimed(relation, limits):
     query = _population(
         _frame(relation).group_by("g", keys=list("abcdef"), **limits).agg(**AGGREGATES)
     )
-    allotments = {name: p.total for p in query._question.read for name in p.names}
+    allotments = {name: p.total for p in question_of(query).read for name in p.names}
     names = [name for name, total in allotments.items() if total.moment is not None]
     claims = {name: allotments[name].sensitivity.scaled(allotments[name].unit) for name in names}
     parts = _vectors(query, names)
@@ -117,7 +118,7 @@ def test_no_second_moment_moves_by_more_than_is_claimed(relation, limits):
 
 def test_a_claim_that_is_too_small_is_noticed():
     query = _population(_frame().group_by("g", keys=["a", "b"], **LIMITS[1]).agg(**AGGREGATES))
-    (total,) = [p.total for p in query._question.read if "m.square" in p.names]
+    (total,) = [p.total for p in question_of(query).read if "m.square" in p.names]
     half = total.sensitivity.scaled(total.unit / 2)
     changes = [part for (part,) in _vectors(query, ["m.square"])]
     assert any(_exceeds(change, half) for change in changes)
@@ -138,7 +139,9 @@ def test_second_moments_are_those_of_people():
         {"u": [1, 2, 2, 3, 3, 3, 4, 4], "x": [1.0, 2.0, 4.0, 0.0, 5.0, 10.0, 3.0, 9.5]}
     )
     query, totals = _moments(table, {"max_rows": 3}, m=dp.mean("x", bounds=(0, 10)))
-    moments = {m.moment.product: m for output in query._question.outputs for _, m in output.moments}
+    moments = {
+        m.moment.product: m for output in question_of(query).outputs for _, m in output.moments
+    }
     n = table.group_by("u").agg(s=(pl.col("x") - 5).sum(), n=pl.len()).sort("u")
     s, n = n["s"].to_numpy(), n["n"].to_numpy()
     got = {name: float(value[()]) for name, value in totals.items()}
@@ -152,7 +155,7 @@ def test_second_moments_are_those_of_people():
 def test_sums_far_from_zero_keep_their_squares():
     table = pl.DataFrame({"u": [1, 2, 3], "x": [1e9, 2.5e9, 4e9]})
     query, totals = _moments(table, {"max_rows": 100}, s=dp.sum("x", bounds=(0, 4e9)))
-    ((_, total),) = query._question.outputs[0].moments
+    ((_, total),) = question_of(query).outputs[0].moments
     most = total.moment.most * math.sqrt(total.unit)
     squares = most * float(totals["s"][()]) - float(totals["s.spread"][()])
     assert squares == pytest.approx(1e18 + 6.25e18 + 16e18, rel=1e-2)
@@ -173,13 +176,13 @@ def test_sums_far_from_zero_keep_their_squares():
     ],
 )
 def test_what_follows_from_the_release_is_not_paid_for(unit, aggregate, limits, number):
-    question = _frame(unit=unit).agg(y=aggregate, **limits)._question.covering(Covers.POPULATION)
+    question = question_of(_frame(unit=unit).agg(y=aggregate, **limits)).covering(Covers.POPULATION)
     assert len(question.allotments) - len(question.covering(Covers.NOISE).allotments) == number
 
 
 def test_a_column_without_missing_values_has_whole_people():
     frame = _frame().drop_nulls("b")
-    question = frame.agg(y=dp.mean("b"), max_rows=1)._question.covering(Covers.POPULATION)
+    question = question_of(frame.agg(y=dp.mean("b"), max_rows=1)).covering(Covers.POPULATION)
     assert len(question.allotments) == 2
 
 
@@ -216,7 +219,7 @@ def test_an_estimator_has_an_interval_for_the_population_exactly_where_questions
         (output,) = [
             output
             for aggregate in STATISTICS.values()
-            for output in _frame().agg(y_=aggregate, max_rows=2)._question.outputs
+            for output in question_of(_frame().agg(y_=aggregate, max_rows=2)).outputs
             if output.formula is formula
         ][:1]
         has_interval = type(estimator_of(output)).population is not Estimator.population
@@ -227,7 +230,7 @@ def test_an_estimator_has_an_interval_for_the_population_exactly_where_questions
 def test_a_statistic_has_an_interval_for_the_population_or_is_refused_before_anything_is_paid(name):
     aggregate, frame = STATISTICS[name], _frame()
     query = frame.agg(made=aggregate, max_rows=2)
-    if has_population(query._question.outputs[0].formula) and name != "n_unique":
+    if has_population(question_of(query).outputs[0].formula) and name != "n_unique":
         out = query.release(epsilon=0.5, covers="population")
         assert set(out.accuracy()["covers"]) == {"95% interval for the population"}
         assert "made" in repr(out)

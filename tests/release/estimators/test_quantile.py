@@ -15,6 +15,7 @@ from dpframe.plan import Candidates
 from dpframe.release.answer.selection import _public, rank_scores, reach_scores
 from dpframe.theory.formulas.loss import PRIOR, fade, rank_prior, rank_terms, reach_change
 from dpframe.theory.formulas.loss.quantile_selection import FADING
+from inside import question_of, step_of
 from places import place_counts
 from prices import Price, noise_plan
 from tiers import in_turn
@@ -45,7 +46,7 @@ def frame():
 @pytest.mark.parametrize("q", [0.1, 0.25, 0.5, 0.9])
 def test_quantiles_are_those_of_polars_up_to_the_grid_of_candidates(frame, q):
     grouped = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows_per_group=100)
-    raw = frame._step.data.scan(["g", "x", "n"]).collect()
+    raw = step_of(frame).data.scan(["g", "x", "n"]).collect()
     for column, reach, slack in (("x", (0, 200), 200 / 1023 + 0.5), ("n", (0, 49), 1)):
         got = grouped.quantile(column, q, reach).release(epsilon=CERTAIN).table[column].to_list()
         want = raw.group_by("g").agg(pl.col(column).quantile(q)).sort("g")[column].to_list()
@@ -284,7 +285,9 @@ def test_weighted_ranks_of_one_unit_stay_within_its_limits():
         results = []
         for table in tables:
             query = dp.protect(table, unit="id").group_by("g", keys=[0, 1, 2, 3], **limits)
-            ask = query.agg(m=dp.median("x", (0, 8)), u=dp.n_unique("x"), n=dp.count("x"))._question
+            ask = question_of(
+                query.agg(m=dp.median("x", (0, 8)), u=dp.n_unique("x"), n=dp.count("x"))
+            )
             results.append(engine.totals(ask, trial).values)
         for paid, whole, less in zip(ask.allotments, *results, strict=True):
             moved = np.abs(np.asarray(whole) - np.asarray(less)).reshape(4, -1).sum(axis=1)
@@ -353,9 +356,9 @@ def test_a_unit_moves_scores_by_no_more_than_it_pays_for(neighbors, q, keys):
             query = frame.group_by("g", keys=keys, max_rows=1).quantile("x", q, (0, 3))
         else:
             query = frame.quantile("x", q, (0, 3), max_rows=1)
-        (drawn,) = noise_plan(query._question, Price(Fraction(1), Fraction(0))).noises
+        (drawn,) = noise_plan(question_of(query), Price(Fraction(1), Fraction(0))).noises
         rate = 1 / (Fraction(drawn.scale) * rank_terms(drawn.allotment.total.rank)[1])
-        (counts,) = engine.totals(query._question, 1).values
+        (counts,) = engine.totals(question_of(query), 1).values
         return rank_scores(drawn.allotment.total, np.asarray(counts), rate), rate
 
     found = {

@@ -20,6 +20,7 @@ from dpframe.plan import Bounds, Candidates
 from dpframe.release.answer.selection import rank_scores, reach_scores
 from dpframe.theory.formulas.error import distances, margin
 from dpframe.theory.formulas.loss import rank_terms, reach_change
+from inside import numbers_of
 from places import place_counts
 from tiers import in_turn
 
@@ -295,7 +296,7 @@ def test_both_choices_together_cost_the_part_of_the_price():
     """
     query = asked().median("x", (0, 50))
     out = query.release(epsilon=1.0, ci=0.95)
-    (drawn,) = out._numbers.noise.noises
+    (drawn,) = numbers_of(out).noise.noises
     change, per_row = rank_terms(Fraction(1, 2))
     rate = 1 / (Fraction(drawn.scale) * per_row)
     one = 2 * rate * change * drawn.allotment.total.sensitivity.exact_l1

@@ -11,6 +11,7 @@ import pytest
 
 import dpframe as dp
 from dpframe import engine, errors
+from inside import question_of
 
 CERTAIN = 1e9
 NINE = [i / 10 for i in range(1, 10)]
@@ -89,9 +90,9 @@ def test_points_are_measured_where_they_are_asked(table):
     query = protect(held).agg(
         c=dp.cdf("n", [10, 20.5, 49], bounds=(0, 49)), d=dp.cdf("n", [0, 30], (0, 49)), max_rows=1
     )
-    (paid,) = query._question.allotments
+    (paid,) = question_of(query).allotments
     assert paid.total.cuts == (0.0, 10.0, 20.5, 30.0)
-    (counts,) = engine.totals(query._question, 1).values
+    (counts,) = engine.totals(question_of(query), 1).values
     n = held["n"].to_numpy()
     edges = [-np.inf, 0, 10, 20.5, 30, np.inf]
     want = [np.sum((n > low) & (n <= high)) for low, high in itertools.pairwise(edges)]
@@ -166,7 +167,7 @@ def test_quantiles_and_shares_of_one_column_are_paid_for_once(frame):
         "c": dp.cdf("x", [10, 20], bounds=(0, 200)),
     }
     query = frame.agg(**asked, max_rows=1)
-    assert len(query._question.allotments) == 1
+    assert len(question_of(query).allotments) == 1
     assert query.accuracy(epsilon=1.0)["scale"].unique().to_list() == [1.0]
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.release.estimators.ratio import _possible
+from inside import question_of
 
 BOUNDS = [(0, 100), (2, 9), (-5, 7), (-8, -2), (-4, 0)]
 UNDER = [(0, 10), (1, 10), (3, 3)]
@@ -21,7 +22,7 @@ def query(above, under, *, missing, column="t"):
 
 
 def possible(*args, **options):
-    return _possible(query(*args, **options)._question.outputs[0])
+    return _possible(question_of(query(*args, **options)).outputs[0])
 
 
 @pytest.mark.parametrize("under", UNDER)

@@ -20,6 +20,7 @@ import dpframe as dp
 from dpframe.audit.trials import at_least
 from dpframe.engine.stages import row_integers
 from dpframe.errors import InvalidBounds, WrongType
+from inside import question_of
 from strategies import answer
 
 GROUPS = 2000
@@ -73,7 +74,7 @@ def missed_too_often(held, alpha):
 
 def integers(values, bounds):
     query = dp.protect(pl.DataFrame({"u": [1], "x": [1.0]}), unit="u").skew("x", bounds, max_rows=1)
-    _, _, (_, total), _ = query._question.outputs[0].totals
+    _, _, (_, total), _ = question_of(query).outputs[0].totals
     table = pl.DataFrame({total.column.id: values}, schema={total.column.id: pl.Float64})
     return total, row_integers(nw.from_native(table), {"n": total})["n"].to_list()
 
@@ -129,7 +130,7 @@ def test_one_unit_moves_the_totals_by_no_more_than_claimed_and_by_that_much(rela
     units = [
         list(u) for n in range(rows + 2) for u in itertools.product([-1e9, 50.0, 1e9], repeat=n)
     ]
-    measures = [total for _, total in totals([])[0]._question.outputs[0].totals]
+    measures = [total for _, total in question_of(totals([])[0]).outputs[0].totals]
     answers = [totals(values)[1] for values in units]
     others = answers if relation == "replace" else answers[:1]
     assert len(measures) == 4
@@ -173,7 +174,7 @@ def test_alone_beside_others_of_whole_numbers_and_with_clipped_values():
         max_rows=1, k=dp.skew("x", (0, 1)), v=dp.var("x", (0, 1), ddof=0), m=dp.mean("x", (0, 1))
     )
     # the mean and the variance need no total of their own
-    assert len(query._question.allotments) == 4
+    assert len(question_of(query).allotments) == 4
     assert query.release(epsilon=CERTAIN).table.row(0) == pytest.approx(
         (expected, 2 / 9, 1 / 3), abs=1e-5
     )

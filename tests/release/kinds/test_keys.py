@@ -16,6 +16,7 @@ from dpframe.plan import TotalKind
 from dpframe.release.kinds.keys import GaussianRounds, keys_in_rounds
 from dpframe.theory import gaussian_delta
 from dpframe.theory.formulas.loss import ROUNDS, dropped_below, round_thresholds
+from inside import question_of
 from prices import priced
 
 ONE = 2**20
@@ -42,7 +43,7 @@ def mechanism(plan):
 @pytest.mark.parametrize("delta", [1e-9, 1e-5])
 def test_noise_and_thresholds_share_the_delta(epsilon, delta):
     query = words(crowd({"a": 3}))
-    plan = priced(query._question, "epsilon", epsilon=epsilon, delta=delta)
+    plan = priced(question_of(query), "epsilon", epsilon=epsilon, delta=delta)
     rounds, half = mechanism(plan), Fraction(str(delta)) / 2
     assert plan.cost.exact_epsilon == Fraction(str(epsilon))
     assert plan.cost.exact_delta == Fraction(str(delta))
@@ -54,7 +55,7 @@ def test_noise_and_thresholds_share_the_delta(epsilon, delta):
 
 def test_rounds_add_up_in_rho():
     query = words(crowd({"a": 3}))
-    plan = priced(query._question, "rho", rho=0.5, delta=1e-6)
+    plan = priced(question_of(query), "rho", rho=0.5, delta=1e-6)
     rounds = mechanism(plan)
     assert ROUNDS * ONE**2 / (2 * rounds.scale**2) == pytest.approx(0.5)
     assert Fraction(plan.noises[0].rho) <= Fraction(1, 2)
@@ -68,7 +69,7 @@ def test_rounds_add_up_in_rho():
 def test_common_keys_are_shown_without_any_limit(kind):
     rows = crowd({"rare": 1, "common": 400, "often": 300})
     query = words(rows if kind == "polars" else rows.to_pandas())
-    assert query._question.threshold.kind == TotalKind.KEY_WEIGHTS
+    assert question_of(query).threshold.kind == TotalKind.KEY_WEIGHTS
     assert list(query.sensitivity) == ["weights"]
     assert len(query.accuracy(epsilon=1, delta=1e-6)) == 0
     assert "in 8 rounds" in str(query.explain())
@@ -118,13 +119,13 @@ def test_refusals_come_before_anything_is_charged():
 def test_typed_limits_have_the_rule_that_they_had():
     frame = dp.protect(crowd({"a": 30}), unit="u")
     for limits in ({"max_groups": 2}, {"max_rows": 3}):
-        assert not frame.group_by("g", **limits).keys()._question.in_rounds
+        assert not question_of(frame.group_by("g", **limits).keys()).in_rounds
     with pytest.raises(errors.UnboundedContribution, match="max_groups=3, max_rows_per_group=2"):
         frame.group_by("g", max_rows_per_group=2)
-    assert frame.group_by("g").keys()._question.in_rounds
-    assert (
-        not dp.protect(crowd({"a": 30}), unit=dp.Rows(1)).group_by("g").keys()._question.in_rounds
-    )
+    assert question_of(frame.group_by("g").keys()).in_rounds
+    assert not question_of(
+        dp.protect(crowd({"a": 30}), unit=dp.Rows(1)).group_by("g").keys()
+    ).in_rounds
 
 
 def test_an_empty_table_has_no_keys_and_says_so():
@@ -174,7 +175,7 @@ def test_keys_are_shown_as_often_as_the_rounds_say():
     sizes, number = (4, 8, 12, 16), 400
     query = words(crowd({f"{n}-{i}": n for n in sizes for i in range(number)}))
     shown = query.release(epsilon=2, delta=0.01).table["g"].to_list()
-    plan = priced(query._question, "epsilon", epsilon=2, delta=0.01)
+    plan = priced(question_of(query), "epsilon", epsilon=2, delta=0.01)
     played, draw = Played(plan), np.random.default_rng(3)
     kept = [sum(name.startswith(f"{n}-") for name in shown) for n in sizes]
     shares = [played.share(n, 200_000, draw) for n in sizes]
@@ -196,10 +197,10 @@ def test_weights_move_to_the_keys_that_are_still_in_play():
         orient="row",
     )
     query, readings = words(rows), []
-    plan = priced(query._question, "epsilon", epsilon=1, delta=1e-6)
+    plan = priced(question_of(query), "epsilon", epsilon=1, delta=1e-6)
 
     def read(in_play):
-        totals = engine.totals(query._question, 1, in_play)
+        totals = engine.totals(question_of(query), 1, in_play)
         readings.append(
             dict(zip(totals.keys["g"].to_list(), totals.values[0].tolist(), strict=True))
         )
@@ -246,10 +247,10 @@ def transcript(monkeypatch, rows, settled):
     sums are settled by key and round.
     """
     query, rounds, now = words(rows), [], []
-    plan = priced(query._question, "epsilon", epsilon=1, delta=1e-6)
+    plan = priced(question_of(query), "epsilon", epsilon=1, delta=1e-6)
 
     def read(in_play):
-        totals = engine.totals(query._question, 1, in_play)
+        totals = engine.totals(question_of(query), 1, in_play)
         now[:] = totals.keys["g"].to_list() if in_play is None else in_play["k0"].to_list()
         return totals
 
@@ -276,7 +277,7 @@ def test_neighbours_with_the_same_noisy_sums_differ_by_a_length_of_one_in_each_r
     rows = pl.DataFrame({"u": draw.integers(0, 6, 60), "g": draw.integers(0, 30, 60)})
     fewer = rows.filter(pl.col("u") != 3)
     thresholds = mechanism(
-        priced(words(rows)._question, "epsilon", epsilon=1, delta=1e-6)
+        priced(question_of(words(rows)), "epsilon", epsilon=1, delta=1e-6)
     ).thresholds
     heights = draw.integers(-thresholds[-1] // 9, thresholds[-1], (30, ROUNDS))
 

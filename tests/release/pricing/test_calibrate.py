@@ -11,6 +11,7 @@ import pytest
 import dpframe as dp
 from dpframe.errors import DeltaRequired, InvalidArgument, InvalidPrice
 from dpframe.theory.formulas.loss import loss as privacy
+from inside import question_of
 from prices import noise_plan, read_price
 
 
@@ -26,7 +27,7 @@ def frame():
 
 
 def planned(query, epsilon=1.0, delta=None, noise="auto"):
-    return noise_plan(query._question, read_price(epsilon, delta), noise)
+    return noise_plan(question_of(query), read_price(epsilon, delta), noise)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +114,7 @@ def test_auto_weighs_released_columns_and_not_what_they_are_made_of(frame, group
     shared = grouped.agg(
         n=dp.count("x"), mean=dp.mean("x", bounds=(0, 1)), var=dp.var("x", bounds=(0, 1))
     )
-    columns = {paid.names[0]: paid.columns for paid in shared._question.allotments}
+    columns = {paid.names[0]: paid.columns for paid in question_of(shared).allotments}
     assert columns == {
         "n": 1 + Fraction(5, 6),
         "mean.sum": Fraction(5, 6),

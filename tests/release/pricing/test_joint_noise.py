@@ -20,6 +20,7 @@ from dpframe.release.pricing.joint_noise import Cube, WindowNoise, joint_noises
 from dpframe.theory import from_certificate
 from dpframe.theory.formulas.error import error_of_tail
 from dpframe.theory.formulas.loss import calibration, joint_scale
+from inside import question_of
 from prices import Price, noise_plan, priced
 from tiers import in_turn
 
@@ -61,7 +62,7 @@ def asked(aggregates, relation="add-remove", keys="listed", **limits):
 
 
 def plan_of(query, epsilon=1, noise="auto", delta=0):
-    return noise_plan(query._question, Price(Fraction(epsilon), Fraction(delta)), noise)
+    return noise_plan(question_of(query), Price(Fraction(epsilon), Fraction(delta)), noise)
 
 
 # What one unit moves
@@ -98,7 +99,7 @@ def test_no_two_neighbours_move_totals_in_step_by_more_than_claimed(
     """All tables of up to three rows of two units; a claim that were a tenth smaller would fail."""
     query = asked(aggregates, relation, keys, **limits)
     sets = {}
-    for paid in query._question.allotments:
+    for paid in question_of(query).allotments:
         if paid.in_step is not None:
             sets.setdefault((paid.in_step.under, paid.in_step.rows), []).append(paid)
     owners, tables = owners_of(UNIVERSE, "id"), multisets(UNIVERSE.height, 3)
@@ -178,7 +179,7 @@ def test_it_is_taken_where_no_number_has_more_noise_and_never_with_typed_noise_o
     assert labels(asked(own, max_groups=2, max_rows_per_group=1)) & {"window", "cube"} == set()
     rho = dp.protect(UNIVERSE, "id", budget=dp.Budget(rho=1)).bound(max_rows=1).agg(**ONE_SIGN)
     for price in ({"rho": 0.1}, {"epsilon": 0.1}):
-        assert {noise.label for noise in priced(rho._question, "rho", **price).noises} & {
+        assert {noise.label for noise in priced(question_of(rho), "rho", **price).noises} & {
             "window",
             "cube",
         } == set()
@@ -190,7 +191,7 @@ def test_a_number_that_finds_the_keys_and_suppressed_groups_have_noise_of_their_
     assert not plan.of(plan.decided_by.total).mechanism.together
     frame = dp.protect(UNIVERSE, "id", budget=dp.Budget(epsilon=1e9, delta=0.1))
     rest = frame.group_by("g", other="else", **LIMITS["groups"]).agg(**ONE_SIGN)
-    assert not any(paid.in_step for paid in rest._question.allotments)
+    assert not any(paid.in_step for paid in question_of(rest).allotments)
 
 
 def test_everything_else_keeps_at_least_its_part():
@@ -272,7 +273,7 @@ def test_an_event_is_at_most_e_to_the_epsilon_likelier(one_signed, smaller):
     In the event, each vector is e times as likely with it.
     """
     query = asked(ONE_SIGN if one_signed else EITHER, max_rows=1)
-    members = [p for p in query._question.allotments if p.in_step is not None]
+    members = [p for p in question_of(query).allotments if p.in_step is not None]
     noises = joint_noises(members, Fraction(1), one_signed=one_signed)
     noises = [
         replace(n, mechanism=replace(n.mechanism, steps=n.mechanism.steps * smaller))

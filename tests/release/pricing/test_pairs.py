@@ -19,6 +19,7 @@ from dpframe.audit.neighbouring import multisets, owners_of, pairs, taken
 from dpframe.release.answer.draw import _noisy_ends, _pair_totals, _with_noise
 from dpframe.theory.formulas.sensitivity import paired_error
 from dpframe.theory.formulas.sensitivity.sum_and_count import paired_l1
+from inside import question_of
 from prices import Price, noise_plan, priced
 from strategies import paired_distance
 from tiers import in_turn
@@ -51,7 +52,7 @@ def reached(query, unit, size, relation):
     """The largest joint change over every two neighbours of up to
     `size` rows, in units of the sum.
     """
-    (paid,) = [p for p in query._question.allotments if p.beside is not None]
+    (paid,) = [p for p in question_of(query).allotments if p.beside is not None]
     owners, tables = owners_of(UNIVERSE, unit), multisets(UNIVERSE.height, size)
     answers = []
     for counts in tables:
@@ -98,7 +99,7 @@ def plan_of(epsilon=1.0, noise="laplace", delta=0, **aggregates):
     frame = UNIVERSE.dp(unit="id", budget=dp.Budget(epsilon=1e9, delta=0.1))
     groups = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows_per_group=1)
     query = groups.agg(**(aggregates or {"mean": dp.mean("x", bounds=(-5, 5))}))
-    return noise_plan(query._question, Price(Fraction(epsilon), Fraction(delta)), noise)
+    return noise_plan(question_of(query), Price(Fraction(epsilon), Fraction(delta)), noise)
 
 
 def test_both_have_less_noise_than_a_half_of_the_price_buys():
@@ -131,7 +132,7 @@ def test_a_count_is_in_one_pair_and_a_count_that_somebody_wants_exactly_in_none(
         "second": dp.var("y", bounds=(0, 1)),
         "n": dp.count(),
     }
-    plan = noise_plan(groups.agg(**both)._question, Price(Fraction(1), Fraction(0)), "laplace")
+    plan = noise_plan(question_of(groups.agg(**both)), Price(Fraction(1), Fraction(0)), "laplace")
     families = {d.allotment.names: d.label for d in plan.noises}
     assert families == {
         ("first.sum",): "paired_laplace",
@@ -143,12 +144,12 @@ def test_a_count_is_in_one_pair_and_a_count_that_somebody_wants_exactly_in_none(
     # without groups a count changes by half as much
     for paired, more in ((True, {}), (False, {"n": dp.count()})):
         plan = noise_plan(
-            replaced.agg(mean=dp.mean("x", bounds=(-5, 5)), **more)._question,
+            question_of(replaced.agg(mean=dp.mean("x", bounds=(-5, 5)), **more)),
             Price(Fraction(1), Fraction(0)),
         )
         assert any(d.label == "paired_laplace" for d in plan.noises) is paired
     wanted = groups.agg(mean=dp.mean("x", bounds=(-5, 5)), n=dp.count(share=9))
-    plan = noise_plan(wanted._question, Price(Fraction(1), Fraction(0)), "laplace")
+    plan = noise_plan(question_of(wanted), Price(Fraction(1), Fraction(0)), "laplace")
     assert "paired_laplace" not in {d.label for d in plan.noises}
 
 
@@ -160,11 +161,11 @@ def test_there_is_no_pair_where_it_is_not_better_or_not_proved():
     mean = dp.mean("x", bounds=(-5, 5))
     listed = frame.group_by("g", keys=["a"], max_groups=1, max_rows_per_group=1).agg(mean=mean)
     for price in ({"rho": 0.1, "noise": "laplace"}, {"epsilon": 0.1}):
-        assert {d.label for d in priced(listed._question, "rho", **price).noises} == {"laplace"}
+        assert {d.label for d in priced(question_of(listed), "rho", **price).noises} == {"laplace"}
     found = frame.group_by("g", max_groups=1, max_rows_per_group=1)
     # one row of a unit in each group: the same count
     deciding = found.agg(mean=mean, n=dp.count_units())
-    assert not any(p.beside for p in deciding._question.allotments)
+    assert not any(p.beside for p in question_of(deciding).allotments)
 
 
 def test_the_statement_says_what_a_pair_is():
@@ -199,7 +200,7 @@ def test_suppressed_groups_are_a_pair_too():
     query = frame.group_by("g", max_groups=1, max_rows_per_group=1, other=-1).agg(
         mean=dp.mean("x", bounds=(-5, 5))
     )
-    plan = noise_plan(query._question, Price(Fraction(2), Fraction(1, 10**9)), "laplace")
+    plan = noise_plan(question_of(query), Price(Fraction(2), Fraction(1, 10**9)), "laplace")
     families = {d.allotment.names[0]: (d.label, d.mechanism) for d in plan.noises}
     for name in ("mean.sum", "mean.count"):
         assert families[f"{name}.other"] == families[name]
@@ -225,7 +226,7 @@ def test_rows_beside_a_pair_move_with_it_by_no_more_than_claimed(relation, limit
     """
     frame = dp.protect(UNIVERSE, "id", neighbors=relation, budget=dp.Budget(epsilon=1e9, delta=0.1))
     query = frame.group_by("g", keys=keys and list(keys), **LIMITS[limits]).agg(**WITH_ROWS)
-    found = [p for p in query._question.allotments if p.rows is not None]
+    found = [p for p in question_of(query).allotments if p.rows is not None]
     if keys is None and not found:  # the number of rows is that of units, which finds the keys
         assert limits != "weights"
         return
@@ -271,7 +272,7 @@ def rows_of(price=1, **aggregates):
     frame = UNIVERSE.dp(unit="id", budget=dp.Budget(epsilon=1e9, delta=0.1))
     groups = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows_per_group=1)
     return noise_plan(
-        groups.agg(**(aggregates or WITH_ROWS))._question,
+        question_of(groups.agg(**(aggregates or WITH_ROWS))),
         Price(Fraction(price), Fraction(0)),
         "laplace",
     )
@@ -386,7 +387,7 @@ def test_a_sum_beside_a_mean_costs_nothing(bounds):
     )
     noises = {
         n.allotment.names[0]: n
-        for n in noise_plan(query._question, Price(Fraction(1), Fraction(0))).noises
+        for n in noise_plan(question_of(query), Price(Fraction(1), Fraction(0))).noises
     }
     assert noises["total"].label == "joint_laplace"
     # of all of ε, not of a part
@@ -438,8 +439,8 @@ def test_sums_with_other_bounds_limits_or_groups_that_may_share_noise_are_by_the
         one.agg(m=mean, t=dp.sum("x", unit_bounds=(-5, 5))),
         listed.agg(m=mean, t=total),
     ]
-    assert not any(p.total.follows for query in alone for p in query._question.allotments)
-    both = one.agg(m=mean, t=total)._question
+    assert not any(p.total.follows for query in alone for p in question_of(query).allotments)
+    both = question_of(one.agg(m=mean, t=total))
     assert any(p.total.follows for p in both.allotments)
     gaussian = noise_plan(both, Price(Fraction(1), Fraction(1, 10**6)), "gaussian")
     assert {n.label for n in gaussian.noises} == {"gaussian"}  # there it is measured by itself

@@ -12,6 +12,7 @@ from dpframe import errors
 from dpframe.budget import Ledger
 from dpframe.release.pricing.bought_noise import epsilon_for_rho
 from dpframe.theory.formulas.loss import loss as privacy
+from inside import question_of
 from prices import priced
 
 ROWS = {"id": [1, 1, 2, 3], "city": ["a", "b", "a", "b"], "x": [1.0, 2.0, 3.0, 4.0]}
@@ -34,7 +35,7 @@ def several(frame, **keys):
 @pytest.mark.parametrize("rho", [0.001, 0.1, 5])
 def test_a_price_in_rho_is_what_its_noise_costs(noise, rho):
     query = several(framed(None), keys=["a", "b"])
-    plan = priced(query._question, "rho", rho=rho, noise=noise)
+    plan = priced(question_of(query), "rho", rho=rho, noise=noise)
     parts = [d.rho for d in plan.noises]
     # each is rounded up when it is read
     assert sum(parts) <= Fraction(repr(rho)) * (1 + Fraction(1, 2**50))
@@ -55,7 +56,7 @@ def test_auto_takes_the_smaller_noise_in_rho():
     for query in (one, many):
         for rho in (0.01, 10):
             sizes = {
-                n: priced(query._question, "rho", rho=rho, noise=n).noises[0].deviation
+                n: priced(question_of(query), "rho", rho=rho, noise=n).noises[0].deviation
                 for n in ("laplace", "gaussian", "auto")
             }
             assert sizes["auto"] == min(sizes.values())

@@ -21,6 +21,7 @@ from dpframe.errors import (
 )
 from dpframe.release.shown.crosstab import _labels
 from dpframe.release.shown.error_tables import crosstab
+from inside import numbers_of
 
 RNG = np.random.default_rng(66)
 CERTAIN = 1e9  # so large a price that the noise is zero but for a chance below 1e-400
@@ -169,7 +170,7 @@ def test_the_error_of_a_part_holds():
     keys = {name: KEYS[name] for name in ("town", "sex")}
     query, missed = frame.crosstab("town", "sex", keys=keys, max_rows=1, normalize="index"), 0
     for _ in range(200):
-        grid = crosstab(query.release(epsilon=0.2)._numbers, 0.1)
+        grid = crosstab(numbers_of(query.release(epsilon=0.2)), 0.1)
         missed += (np.abs(grid.numbers - truth) > grid.errors).sum()
     assert missed <= 190
 

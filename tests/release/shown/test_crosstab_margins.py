@@ -10,6 +10,7 @@ import pytest
 import dpframe as dp
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.release.shown.error_tables import crosstab
+from inside import numbers_of
 
 RNG = np.random.default_rng(12)
 SIZE, ROWS, COLUMNS = 3000, 8, 5
@@ -71,7 +72,7 @@ def test_the_stated_errors_hold():
     missed = np.zeros((ROWS + 1, COLUMNS + 1))
     query = asked()
     for _ in range(80):
-        grid = crosstab(query.release(epsilon=0.5, delta=1e-6, noise="gaussian")._numbers, 0.1)
+        grid = crosstab(numbers_of(query.release(epsilon=0.5, delta=1e-6, noise="gaussian")), 0.1)
         missed += np.abs(grid.numbers - TRUTH) > grid.errors
     assert missed[-1, -1] <= 27
     assert missed.sum() <= 650
@@ -181,7 +182,7 @@ def test_on_the_military_table_the_total_has_at_most_six_tenths_of_the_error_and
     found = {}
     for margins in ("measured", True):
         out = query(margins, dp.Budget(epsilon=1, delta=1e-6)).release(**price)
-        cells = crosstab(out._numbers, 0.05).errors
+        cells = crosstab(numbers_of(out), 0.05).errors
         found[margins] = cells[0, 0], cells[0, -1], cells[-1, 0], cells[-1, -1]
         table = out.table.to_numpy()
         np.testing.assert_array_equal(table[:-1].sum(axis=0), table[-1])
@@ -204,7 +205,7 @@ def test_under_epsilon_a_large_table_buys_its_total_and_stated_errors_follow():
     assert sum(1 / scale for scale in out.noise["scale"]) == pytest.approx(1, rel=1e-9)
     for margins in ("measured", True):
         frame = military()(margins, dp.Budget(epsilon=1, delta=1e-6))
-        stated[margins] = crosstab(frame.release(epsilon=0.1)._numbers, 0.05).errors
+        stated[margins] = crosstab(numbers_of(frame.release(epsilon=0.1)), 0.05).errors
     ratios = stated["measured"] / stated[True]
     assert ratios[:-1, :-1].max() <= 1.05 + 1 / 30  # errors are whole numbers
     assert ratios[:-1, -1].max() <= 1.06
@@ -216,7 +217,7 @@ def test_under_epsilon_a_large_table_buys_its_total_and_stated_errors_follow():
 
 def test_a_small_table_under_epsilon_keeps_its_price_for_the_cells():
     assert "(margins are then derived)" in str(asked().explain())
-    assert asked().release(epsilon=1)._numbers.noise.noises[0].allotment.pure == 1
+    assert numbers_of(asked().release(epsilon=1)).noise.noises[0].allotment.pure == 1
 
 
 @pytest.mark.long
@@ -232,7 +233,7 @@ def test_the_stated_errors_of_a_bought_total_hold():
     truth[:, -1] = SIZE
     missed = np.zeros((2, 1301))
     for _ in range(40):
-        grid = crosstab(query.release(epsilon=0.5)._numbers, 0.05)
+        grid = crosstab(numbers_of(query.release(epsilon=0.5)), 0.05)
         missed += np.abs(grid.numbers - truth) > grid.errors
     assert 500 < missed[0, :-1].sum() <= 2_860
     assert missed[0, :-1].max() <= 14
@@ -245,7 +246,7 @@ def test_in_a_table_of_one_row_the_total_is_measured_and_is_its_row():
     query = frame.crosstab("a", "b", keys=keys, margins="measured", max_rows=1)
     out = query.release(epsilon=1e9, delta=1e-6, noise="gaussian")
     assert set(out.noise["column"]) == {"count", "count.total"}
-    grid = crosstab(out._numbers, 0.05)
+    grid = crosstab(numbers_of(out), 0.05)
     assert grid.numbers[0, -1] == grid.numbers[1, -1]
     assert grid.errors[0, -1] == grid.errors[1, -1]
     np.testing.assert_array_equal(out.to_pandas().to_numpy()[0, :-1], TRUTH[1, :-1])

@@ -23,6 +23,7 @@ from dpframe.release.shown import error_table
 from dpframe.release.shown.charts import margin, shown
 from dpframe.theory import max_divergence, renyi_divergence
 from dpframe.theory.checks import plots
+from inside import numbers_of
 
 LONG = [
     "Administrative and support service workers",
@@ -76,7 +77,7 @@ def test_bars_show_every_group_with_its_error_in_order(frame):
     rows = rows_of(chart)
     assert [row["key0"] for row in rows] == LONG
     assert [row["value"] for row in rows] == out.to_polars()["n"].to_list()
-    error = error_table(out._numbers, 0.05)["error"][0]
+    error = error_table(numbers_of(out), 0.05)["error"][0]
     assert all(row["upper"] - row["lower"] == pytest.approx(2 * error) for row in rows)
     assert [row["value"] for row in rows_of(out.plot("age"))] == pytest.approx(
         out.to_polars()["age"].to_list()

@@ -11,6 +11,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.errors import DpFrameError
+from inside import numbers_of
 
 NUMBERS = [140, 90, 60, 4, 70, 3, 50, 40]  # of the groups below
 LINES = [(a, b) for a in "stuv" for b in "pq"]
@@ -50,8 +51,8 @@ LEFT_OUT = {"nonnegative", "round", "to_parquet", "to_excel", "to_sql"}
 
 def twin(out, **how):
     """The same release, with other numbers in the groups that it hides, and these groups."""
-    numbers = out._numbers
-    hidden = np.flatnonzero(out.suppress(25, **how)._numbers.hidden)
+    numbers = numbers_of(out)
+    hidden = np.flatnonzero(numbers_of(out.suppress(25, **how)).hidden)
     by, parts = (
         np.arange(1.0, len(hidden) + 1),
         {name: part.copy() for name, part in numbers.parts.items()},
@@ -113,7 +114,7 @@ def test_outputs_are_equal_for_tables_that_differ_in_hidden_numbers_alone(questi
     other, hidden = twin(out, **how)
     first, second = (one.suppress(25, **how) for one in (out, other))
     assert hidden.size
-    assert np.array_equal(np.flatnonzero(second._numbers.hidden), hidden)
+    assert np.array_equal(np.flatnonzero(numbers_of(second).hidden), hidden)
     there = next(i for i in range(8) if i not in hidden)
     group = DAYS[there] if question == "days" else LINES[there]
     names = {name for name in dir(type(first)) if not name.startswith("_")} - LEFT_OUT

@@ -13,6 +13,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.errors import UnsupportedOperation
+from inside import question_of
 
 ROWS = {
     "id": [1, 1, 2, 3, 4, 5],
@@ -234,7 +235,7 @@ def test_spread_is_that_of_pandas(ddof, engine):
         "m.sum",
         "m.count",
     }
-    assert len(query._question.allotments) == 3  # the three totals serve all three columns
+    assert len(question_of(query).allotments) == 3  # the three totals serve all three columns
     out = query.release(epsilon=CERTAIN).to_polars()
     ages = pd.DataFrame(ROWS).groupby("sex")["age"]
     assert out["v"].to_list() == pytest.approx(ages.var(ddof=ddof).tolist(), rel=1e-4)

@@ -9,6 +9,7 @@ import dpframe as dp
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.release.accuracy import intervals
 from dpframe.release.estimators import estimator_of
+from inside import numbers_of
 from statistics_table import statistics
 
 pytestmark = pytest.mark.usefixtures("same_noise")  # the noise of an empty group may look like rows
@@ -188,7 +189,7 @@ def test_a_number_is_missing_where_the_interval_beside_it_holds_all_that_it_coul
         except UnsupportedOperation:
             assert covers == "population"
             return
-        numbers = out._numbers
+        numbers = numbers_of(out)
         for output in numbers.outputs:
             low, high = intervals(numbers, output, 0.05)
             least = estimator_of(output).holds_all(numbers.noisy(output), (low, high))

@@ -24,6 +24,7 @@ from dpframe.errors import (
 )
 from dpframe.release.kinds.marginals import draw as module
 from dpframe.theory import empirical_sensitivity, gaussian_delta
+from inside import numbers_of, question_of
 from prices import noise_plan, read_price
 from strategies import bring
 
@@ -193,7 +194,7 @@ def test_columns_that_bring_their_keys_need_no_list(silent):
 
 def cost_of_change(asked, before, after):
     """μ² of the step from one table to another at the planned noise."""
-    plan = noise_plan(asked._question, read_price(1, 1e-6))
+    plan = noise_plan(question_of(asked), read_price(1, 1e-6))
     one, two = asked.exact_totals(before), asked.exact_totals(after)
     total = Fraction(0)
     for drawn in plan.noises:
@@ -267,7 +268,7 @@ def test_the_sensitivity_of_each_interaction_is_found_by_brute_force(neighbors):
 
 
 def test_the_noise_of_all_interactions_together_has_the_profile_that_was_paid_for():
-    plan = noise_plan(query(people(5), max_rows=2)._question, read_price(1, 1e-6))
+    plan = noise_plan(question_of(query(people(5), max_rows=2)), read_price(1, 1e-6))
     delta = gaussian_delta(1, math.sqrt(claimed(plan)))
     assert 0.999e-6 < delta <= 1e-6 * (1 + 1e-9)
 
@@ -466,13 +467,13 @@ def test_tables_agree_on_every_margin_they_share():
         shared = tuple(sorted(set(one) & set(other)))
         for table in (one, other):
             summed = (
-                out[table]
-                ._numbers.long.group_by(*shared, maintain_order=True)
+                numbers_of(out[table])
+                .long.group_by(*shared, maintain_order=True)
                 .agg(pl.col("count").sum())
             )
-            joined = summed.join(out[shared]._numbers.long, on=shared, nulls_equal=True)
+            joined = summed.join(numbers_of(out[shared]).long, on=shared, nulls_equal=True)
             assert np.allclose(joined["count"], joined["count_right"], rtol=0, atol=1e-6)
-            assert joined.height == out[shared]._numbers.long.height
+            assert joined.height == numbers_of(out[shared]).long.height
 
 
 # Ready to publish

@@ -17,6 +17,7 @@ from dpframe.engine import ONE
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.release.auto import Seen, narrowing
 from dpframe.release.pricing import EpsilonPrice
+from inside import question_of, statement_of
 
 CERTAIN = 1e12
 BOUNDS = {"x": (0, 1000), "y": (-3000, 3000), "n": (0, 100)}
@@ -44,7 +45,11 @@ def histograms(patch, query):
     """The histograms that a narrowing release of ε = 3 reads:
     the numbers before noise, and the scale of the noise.
     """
-    read, real, question = [], narrowing.noisy_histogram, getattr(query, "_query", query)._question
+    read, real, question = (
+        [],
+        narrowing.noisy_histogram,
+        question_of(getattr(query, "_query", query)),
+    )
     price = EpsilonPrice(Fraction(3), Fraction(0))
 
     def noted(part, question, counts, seen):
@@ -192,7 +197,7 @@ def test_a_matrix_inside_narrower_bounds_is_that_of_the_values(verb):
     true = ROWS.select("x", "n", "y").to_pandas()
     expected = getattr(true, verb)().to_numpy()
     assert out.values == pytest.approx(expected, rel=0.1, abs=0.1 if verb == "corr" else 20)
-    bounds = out._statement["chosen"]["bounds"]
+    bounds = statement_of(out)["chosen"]["bounds"]
     assert all(
         BOUNDS[name][0] <= low < high <= BOUNDS[name][1] for name, (low, high) in bounds.items()
     )
@@ -247,7 +252,7 @@ def test_pairs_inside_narrower_bounds_are_those_of_the_values(by):
         [part.select(pl.corr("x", "y")).item() for part in true], abs=0.1
     )
     assert out.table["m"].to_list() == pytest.approx([part["x"].mean() for part in true], rel=0.05)
-    bounds = out._statement["chosen"]["bounds"]
+    bounds = statement_of(out)["chosen"]["bounds"]
     assert all(
         BOUNDS[name][0] <= low < high <= BOUNDS[name][1] for name, (low, high) in bounds.items()
     )
@@ -267,7 +272,7 @@ def test_pairs_take_declared_bounds_and_those_of_clipped_columns():
     declared = dp.protect(ROWS, unit="u", budget=dp.Budget(epsilon=1e6), bounds={"x": BOUNDS["x"]})
     frame = declared.clip("y", *BOUNDS["y"])
     out = frame.agg(r=dp.corr("x", "y", narrow=True), max_rows=1).release(epsilon=400.0)
-    bounds = out._statement["chosen"]["bounds"]
+    bounds = statement_of(out)["chosen"]["bounds"]
     assert all(
         BOUNDS[name][0] <= low < high <= BOUNDS[name][1] for name, (low, high) in bounds.items()
     )

@@ -27,6 +27,7 @@ from dpframe.release.kinds.series.shape import (
 from dpframe.release.kinds.series.unit_change import UnitChange
 from dpframe.release.kinds.series.weights import chosen_weights, errors
 from dpframe.theory.formulas.sensitivity import Sensitivity, weighted_square, weighted_totals
+from inside import question_of
 
 BUDGETS = {
     "rho": (lambda: dp.Budget(rho=1), {"rho": 0.1}),
@@ -47,9 +48,9 @@ def bought(
 ):
     """The noise of a series, and the standard deviation of one night's release at its price."""
     budget, typed = BUDGETS[price][0](), dict(BUDGETS[price][1])
-    question = ask(
-        dp.protect(pl.DataFrame({"id": [1], "g": [1]}), unit="id", budget=budget)
-    )._question
+    question = question_of(
+        ask(dp.protect(pl.DataFrame({"id": [1], "g": [1]}), unit="id", budget=budget))
+    )
     kind = typed.pop("noise", "auto")
     every = {"epsilon": None, "delta": None, "rho": None, **typed}
     settings = Settings.read(budget.terms, "1d", horizon, periods, kind, **every)

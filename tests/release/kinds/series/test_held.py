@@ -14,6 +14,7 @@ from dpframe import engine, errors
 from dpframe.release.kinds.series import answer, noise
 from dpframe.release.kinds.series.shape import Shape
 from dpframe.release.kinds.series.unit_change import TotalChange, UnitChange
+from inside import question_of
 
 DAYS = [dt.date(2026, 3, 1 + night) for night in range(4)]
 RELATIONS = ["add-remove", "replace"]
@@ -138,7 +139,7 @@ def check_pair(relation, unit, first, second, *, function):
     here, budget = measured_by(table(whole), relation, unit, queries, function=function)
     most = UnitChange(tuple(bought(budget)), 1, relation)
     frame = dp.protect(table(whole), unit=unit, budget=budget, neighbors=relation)
-    now = UnitChange.of(second(frame.filter(dp.col("day") == DAYS[1]))._question, 1)
+    now = UnitChange.of(question_of(second(frame.filter(dp.col("day") == DAYS[1]))), 1)
     if isinstance(here, errors.ReleaseMismatch):
         places = range(min(len(most.totals), len(now.totals)))
         larger = [

@@ -30,6 +30,7 @@ from dpframe.errors import (
 from dpframe.noise import bits
 from dpframe.release.kinds.synthesis import row_layout as rows_of_model
 from dpframe.release.kinds.synthesis.rounds import _Purse
+from inside import question_of
 from strategies import bring
 
 PRICE = {"epsilon": 5.0, "delta": 1e-6}
@@ -172,7 +173,7 @@ def test_no_null_is_made_up(kind):
         assert sum(out.to_polars().null_count().row(0)) == 0
         assert all(None not in level for level in out._tables.levels)
     asked = protected(bring(rows, kind)).synthesize(**ways[0], nulls=["real", "text"], max_rows=1)
-    levels = dict(zip(columns, asked._query._question.keys.levels, strict=False))
+    levels = dict(zip(columns, question_of(asked._query).keys.levels, strict=False))
     assert [name for name, level in levels.items() if None in level] == ["real", "text"]
 
 
@@ -185,7 +186,7 @@ def test_types_of_pandas_that_have_no_missing_value_stay_as_they_are():
     table = frame.synthesize(keys=keys, max_rows=1).release(epsilon=0.01, delta=1e-9).table
     assert [str(dtype) for dtype in table.dtypes[["n", "yes"]]] == ["int64", "bool"]
     query = frame.synthesize(keys=keys, nulls=["yes"], max_rows=1)
-    assert [None in level for level in query._query._question.keys.levels] == [False, True, True]
+    assert [None in level for level in question_of(query._query).keys.levels] == [False, True, True]
 
 
 def test_whole_numbers_of_any_size_and_times_are_drawn_within_their_bins():
@@ -207,8 +208,8 @@ def test_whole_numbers_of_any_size_and_times_are_drawn_within_their_bins():
 
 def test_for_model_asks_more_about_that_column():
     frame = protected().drop_nulls()
-    plain = frame.synthesize(**SAID)._query._question
-    model = frame.synthesize(**SAID, workload="2-way", for_model="smokes")._query._question
+    plain = question_of(frame.synthesize(**SAID)._query)
+    model = question_of(frame.synthesize(**SAID, workload="2-way", for_model="smokes")._query)
     place = model.by.index("smokes")
     assert set(model.candidates) < set(plain.candidates)
     assert all(place in part for part in model.candidates if len(part) == 3)
@@ -328,7 +329,7 @@ def tables_of(rows, unit, limits, relation):
         neighbors=relation,
     )
     query = frame.synthesize(["g", "n"], keys={"g": ["a", "b"]}, bounds={"n": (0, 1)}, **limits)
-    raw = engine.contingency(query._query._question, 3)
+    raw = engine.contingency(question_of(query._query), 3)
     parts = [*((i,) for i in range(len(raw.sizes))), (0, 1)]
     return query.sensitivity["each table"], [raw.table(p) * 0.5**raw.fraction for p in parts]
 
@@ -410,7 +411,7 @@ def test_no_neighbour_moves_a_table_of_other_types_by_more_than_is_claimed(name)
                 unit="u",
             )
             query = frame.synthesize(["n"], bounds={"n": bounds}, max_rows=2)
-            raw = engine.contingency(query._query._question, 3)
+            raw = engine.contingency(question_of(query._query), 3)
             claim, parts = query.sensitivity["each table"], [(i,) for i in range(len(raw.sizes))]
             tables.append(
                 [raw.table(p) * 0.5**raw.fraction for p in (*parts, tuple(range(len(raw.sizes))))]
