@@ -616,7 +616,7 @@ def each_weight_is_once(seed=0):
     for _ in range(50):
         blocks, answered, used = {}, set(), {night: [] for night in range(12)}
         for night in rng.sample(range(12), rng.randint(1, 12)):
-            here = progress.Progress(blocks, {}, {}, frozenset(answered))
+            here = progress.Progress(blocks, {}, answered=frozenset(answered))
             (block,) = here.measured_by(night, shapes)
             blocks[night] = (progress.Block.from_json(block.to_json()),)
             answered |= {past for past in blocks if rng.random() < 0.5}

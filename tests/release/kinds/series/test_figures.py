@@ -90,7 +90,7 @@ def published(noise, order, draws, truth=0, lost=()):
         ]
         if night not in lost:
             answers[night] = Measured(pl.DataFrame(), tuple((value,) for value in values))
-        progress = Progress(blocks, {}, {}, frozenset(answers))
+        progress = Progress(blocks, {}, answered=frozenset(answers))
     return blocks, answers
 
 
