@@ -4,9 +4,9 @@ python demo/nightly.py 2026-11-20 --out out --limit 0.1  # once: makes the ledge
 python demo/nightly.py 2026-11-21 --days days --out out  # reads days/2026-11-21.parquet
 """
 
-import argparse
 import logging
 import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from pathlib import Path
 
 import polars as pl
@@ -17,9 +17,8 @@ LOG = logging.getLogger("nightly")
 
 
 def nightly(night, days, out, limit, retry):
-    budget = dp.Ledger(out / "signups.sqlite", create=limit is not None).budget(
-        "signups", rho=limit
-    )
+    ledger = dp.Ledger(out / "signups.sqlite", create=limit is not None)
+    budget = ledger.budget("signups", rho=limit)
     # each person signs up once, so one is in one period
     series = budget.series("signups", every="1d", horizon=365, rho=0.05, unit_periods=1)
 
@@ -40,8 +39,7 @@ def nightly(night, days, out, limit, retry):
 
 
 def main():
-    shown = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=shown)
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("night", help="the day that is added, such as 2026-11-21")
     add("--days", type=Path, default="days", help="folder of the days' Parquet files")
