@@ -330,6 +330,7 @@ _AT_LENGTH += (
 )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "kind", [pytest.param(k, marks=pytest.mark.long) if k in _AT_LENGTH else k for k in KINDS]
 )

@@ -843,6 +843,7 @@ for number in range(int(sys.argv[2])):
 """
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("others", [0, 1, 2])
 @pytest.mark.parametrize("reopened", [False, True])
 def test_a_copy_that_was_put_over_an_open_ledger_is_refused(tmp_path, others, reopened):

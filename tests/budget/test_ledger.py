@@ -606,6 +606,7 @@ ALIKE = [
 ]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("other", "name"), ALIKE)
 def test_names_that_look_alike_are_one_name_or_refused(tmp_path, other, name):
     """Of a budget, a release, a batch, a series and an allowance, in memory and in a ledger."""

@@ -13,7 +13,7 @@ from inside import question_of
 from questions import ABSENT, QUESTIONS, REFUSED, TABLE, UNITS, exact, expected, protected
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.one_in(16)
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_every_engine_has_the_same_totals(engine, name):
     ask, private = QUESTIONS[name], protected(engine(TABLE))

@@ -103,7 +103,7 @@ def test_influences_are_those_of_plain_python():
         assert values[0] == expected
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("keys", [None, ["a", "b"], "found"])
 @pytest.mark.parametrize("limited", ["v", "n"])
 def test_influences_beside_columns_with_limits_of_their_own(engine, keys, limited):

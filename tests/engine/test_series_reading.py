@@ -108,6 +108,7 @@ def same(frame, on, query, every="1d"):
     )
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("on", "every"), [("day", "1d"), ("when", "1w")])
 def test_periods_that_are_read_in_one_pass_have_the_totals_of_their_own_questions(
     engine, on, every

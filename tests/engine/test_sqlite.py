@@ -375,6 +375,7 @@ PRAGMAS = (
 )
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("setting", ["rows", "texts", "dicts", *PRAGMAS])
 def test_settings_of_a_connection_change_nothing(connection, table, setting):
     rows = table("u INTEGER, s TEXT", "1, 'a'", "2, 'A'", "3, 'b'")

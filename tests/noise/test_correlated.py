@@ -296,6 +296,7 @@ def test_the_covariance_is_that_of_the_contrasts():
 # Windows and cubes of a wide law, many at once
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("scale", [8.0, 2.0**20, 2.0**75])
 @pytest.mark.parametrize(
     ("law", "order"), [(correlated.window_noises, 2), (correlated.cube_noises, 1)]

@@ -82,6 +82,7 @@ WAYS = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_real_ledger_never_pays_under_fixed_noise(where, way):
     """Whatever replaces the noise, and whatever is asked of the budget:

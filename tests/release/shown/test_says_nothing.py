@@ -171,7 +171,7 @@ _NUMBERS = {
 }
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("covers", ["noise", "population"])
 @pytest.mark.parametrize("name", _NUMBERS)
 def test_a_number_is_missing_where_the_interval_beside_it_holds_all_that_it_could_be(name, covers):

@@ -380,6 +380,7 @@ ASKED_BEFORE = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("verb", ASKED_BEFORE)
 @pytest.mark.parametrize("kind", ["polars", "pandas"])
 def test_the_error_of_what_is_asked_is_said_before_it_is_paid(verb, kind):

@@ -242,6 +242,7 @@ STEPS_OF_A_NIGHT = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("most", [1, 2])
 @pytest.mark.parametrize("name", STEPS_OF_A_NIGHT)
 def test_a_function_counts_each_night_with_its_own_steps(name, most):
@@ -282,6 +283,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", CHANGES)
 @pytest.mark.parametrize("on", ["day", None])
 def test_a_night_that_was_added_keeps_its_steps_also_in_another_process(name, on, tmp_path):

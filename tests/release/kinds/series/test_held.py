@@ -173,7 +173,7 @@ def check_pair(relation, unit, first, second, *, function):
     return True
 
 
-@pytest.mark.one_in(20)
+@pytest.mark.one_in(40)
 @pytest.mark.parametrize("function", [False, True])
 @pytest.mark.parametrize("first", STEPS)
 @pytest.mark.parametrize(("relation", "ask"), list(itertools.product(RELATIONS, ASKS)))
