@@ -101,6 +101,14 @@ def test_what_has_no_logarithm_is_the_lower_bound_and_what_is_missing_adds_nothi
     assert numbers == [grid.lower] * 6 + [grid.upper] * 2 + [0]
 
 
+@pytest.mark.parametrize("values", [[False, True], [0, 1], [0.0, 1.0]])
+def test_a_logarithm_is_a_float_whatever_the_type_of_the_column(values):
+    table = pl.DataFrame({"id": range(1000), "x": values * 500})
+    frame = dp.protect(table, unit="id", budget=dp.Budget(epsilon=1e9))
+    out = frame.geometric_mean("x", bounds=(0.25, 1), max_rows=1).release(epsilon=1e6)
+    assert out.value == pytest.approx(0.5, rel=1e-3)
+
+
 # How far one unit moves it
 
 

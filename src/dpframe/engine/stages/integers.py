@@ -62,7 +62,9 @@ def _integer(total: Total, log: nw.Expr | None) -> nw.Expr:
     """
     if total.column is None:
         return nw.lit(1).cast(nw.Int64)
-    value, grid = nw.col(total.column.id) if log is None else log, total.grid
+    value, grid = nw.col(total.column.id), total.grid
+    if log is not None:
+        return _on_grid(log, total)
     if total.kind == TotalKind.VALUES:
         return (~value.is_null()).cast(nw.Int64)
     lower, upper = grid.lower, grid.upper
