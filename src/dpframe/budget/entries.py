@@ -202,10 +202,14 @@ class Entry(Line):
         return self.body.get("about")
 
     @property
+    def price(self) -> Loss:
+        """The price of a charge in its own terms, or its part of what was paid before."""
+        return price_of(self.body) if self.part is None else self.part
+
+    @property
     def pays_beside(self) -> bool:
         """Whether it is a period of a series that is measured again, at a price of its own."""
-        paid = price_of(self.body) if self.part is None else self.part
-        return "period" in self.within and paid != Loss.none(in_rho=paid.exact_rho is not None)
+        return "period" in self.within and self.price.exact_size > 0
 
     @property
     def name(self) -> str | None:
@@ -359,8 +363,7 @@ def as_read_now(loss: Loss) -> Loss:
 
 def line_of(entry: Entry, status: str, payer: int | None) -> Charge:
     """The line of the history for a charge's entry, and the charge that paid for it beforehand."""
-    body, part = entry.body, entry.part
-    loss = price_of(body) if part is None else part
+    body, loss = entry.body, entry.price
     return Charge(
         entry.when,
         body["query"],
@@ -371,7 +374,7 @@ def line_of(entry: Entry, status: str, payer: int | None) -> Charge:
         status,
         entry.number,
         paid_by=payer,
-        price=part,
+        price=entry.part,
         spender=entry.spender,
         policies=tuple(
             f"{file['file']}, sha256 {file['sha256']}" for file in body.get("policies", ())
