@@ -13,6 +13,9 @@ SPREAD := --numprocesses logical --maxprocesses 8 --dist loadgroup
 demo: .venv-demo/installed
 	.venv-demo/bin/python demo/psid.py
 
+# Tests ask about a few rows. More than one thread in each of the processes then takes more time than it gives.
+test: export POLARS_MAX_THREADS := 1
+test: export OPENBLAS_NUM_THREADS := 1
 test: $(VENV)/installed
 	$(RUN) ruff check
 	$(RUN) ruff format --check
