@@ -51,6 +51,15 @@ def test_of_a_grid_each_value_stays_quick(step, engines):
         assert len(kept) < len(cases)
 
 
+@pytest.mark.parametrize("questions", [3, 7, 20])
+def test_of_a_grid_as_few_cases_as_hold_each_value_are_quick_in_equal_parts(questions):
+    cases = [Case(2, engine=engine, name=name) for engine in "abc" for name in range(questions)]
+    thin_out(cases)
+    kept = [case.callspec.params["engine"] for case in cases if case.is_quick]
+    assert len(kept) == questions
+    assert max(map(kept.count, "abc")) <= min(map(kept.count, "abc")) + 1
+
+
 def long_cases(**values):
     cases = [
         Case(1, **dict(zip(values, case, strict=True)))

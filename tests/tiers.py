@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -33,17 +33,16 @@ MOST = 20  # long cases of one test in a turn
 def thin_out(items: Sequence[pytest.Item]) -> None:
     """Make the cases of tests with `@pytest.mark.one_in(n)` long, but for about every n-th.
 
-    Of a list that is each n-th case. Of a grid, such as engines and questions, it is each case
-    whose places in the lists add up to a multiple of n; and each value that has no quick case then
-    keeps its first one. So every engine and every question stays in the quick tier: a bug of one
-    value is found there, one of a combination in the long tier.
+    Of a list that is each n-th case. Of a grid, such as engines and questions, it is as few cases
+    as hold each value of each list. So every engine and every question stays in the quick tier: a
+    bug of one value is found there, one of a combination in the long tier.
     """
     thinned = (
         x for x in items if x.get_closest_marker("one_in") and not x.get_closest_marker("long")
     )
     for family in _families(thinned):
         for item, is_quick in zip(
-            family, _nth(family, family[0].get_closest_marker("one_in").args[0]), strict=True
+            family, _few(family, family[0].get_closest_marker("one_in").args[0]), strict=True
         ):
             if not is_quick:
                 item.add_marker(pytest.mark.long)
@@ -60,7 +59,9 @@ def out_of_turn(items: Sequence[pytest.Item], turn: int) -> list[pytest.Item]:
         turns = -(-len(family) // MOST)
         if turns > 1:
             left += [
-                item for item, now in zip(family, _nth(family, turns, turn), strict=True) if not now
+                item
+                for item, now in zip(family, _asked_in(family, turns, turn), strict=True)
+                if not now
             ]
     return left
 
@@ -73,30 +74,49 @@ def _families(items: Iterable[pytest.Item]) -> Iterable[list[Any]]:
     return families.values()
 
 
-def _nth(family: Sequence[Any], step: int, first: int = 0) -> list[bool]:
-    """For each case of a test, whether it is one of every n-th, and each
-    value of a grid at least once.
-    """
-    cases = [{name: repr(value) for name, value in item.callspec.params.items()} for item in family]
-    values = {name: list(dict.fromkeys(case[name] for case in cases)) for name in cases[0]}
-    # others differ from case to case
-    lists = [name for name in values if 1 < len(values[name]) < len(cases)]
+def _few(family: Sequence[Any], step: int) -> list[bool]:
+    """For each case of a test, whether it is quick."""
+    cases = [_values(item) for item in family]
+    lists = _lists(cases)
+    return _with_each_value(
+        cases, lists, [len(lists) < 2 and number % step == 0 for number in range(len(cases))]
+    )
+
+
+def _asked_in(family: Sequence[Any], turns: int, turn: int) -> list[bool]:
+    """For each case of a test, whether it is asked in this turn."""
+    cases = [_values(item) for item in family]
+    lists = _lists(cases)
     if len(lists) > 1:
-        chosen = [
-            (sum(values[name].index(case[name]) for name in lists) - first) % step == 0
-            for case in cases
-        ]
+        places = [sum(lists[name].index(case[name]) for name in lists) for case in cases]
     else:
-        chosen = [(number - first) % step == 0 for number in range(len(cases))]
-    met = {
-        (name, case[name])
-        for case, is_chosen in zip(cases, chosen, strict=True)
-        if is_chosen
-        for name in lists
-    }
-    for number, case in enumerate(cases):
-        mine = {(name, case[name]) for name in lists}
-        if not met.issuperset(mine):
-            chosen[number] = True
-            met |= mine
+        places = list(range(len(cases)))
+    return _with_each_value(cases, lists, [(place - turn) % turns == 0 for place in places])
+
+
+def _values(item: Any) -> dict[str, str]:
+    """The values of a case, by parameter."""
+    return {name: repr(value) for name, value in item.callspec.params.items()}
+
+
+def _lists(cases: Sequence[dict[str, str]]) -> dict[str, list[str]]:
+    """The values of each parameter that several cases share."""
+    values = {name: list(dict.fromkeys(case[name] for case in cases)) for name in cases[0]}
+    return {name: own for name, own in values.items() if 1 < len(own) < len(cases)}
+
+
+def _with_each_value(
+    cases: Sequence[dict[str, str]], lists: dict[str, list[str]], chosen: list[bool]
+) -> list[bool]:
+    """The chosen cases, and as few others as it takes to hold each value of each list.
+
+    Of cases that add as many values, it is one whose values were taken least often: each engine
+    has about as many questions.
+    """
+    mine = [{(name, case[name]) for name in lists} for case in cases]
+    taken = Counter(itertools.chain.from_iterable(itertools.compress(mine, chosen)))
+    while unmet := [own for own in mine if not own <= taken.keys()]:
+        best = max(unmet, key=lambda own: (len(own - taken.keys()), -sum(taken[x] for x in own)))
+        chosen[mine.index(best)] = True
+        taken.update(best)
     return chosen
