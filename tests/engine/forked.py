@@ -22,7 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 warnings.simplefilter("ignore")
 
-PATIENCE = 5.0  # seconds: no test waits for an engine that is known not to answer
+PATIENCE = 2.0  # seconds: no test waits for an engine that is known not to answer
 
 
 def table_of(engine, url):
