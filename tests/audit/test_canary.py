@@ -259,8 +259,8 @@ EVERY_KIND = ("pandas", "lazy", "polars", "pyarrow")
 @pytest.mark.parametrize(
     ("kind", "every"),
     [
-        ("pandas", 9),
-        ("lazy", 16),
+        ("pandas", 18),
+        ("lazy", 32),
         *(pytest.param(kind, 1, marks=pytest.mark.long) for kind in EVERY_KIND),
     ],
 )
@@ -383,6 +383,7 @@ MATRICES = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", ["pandas", "lazy"])
 def test_no_matrix_and_no_regression_shows_a_cell(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -524,7 +525,7 @@ SITES = [
 ]
 
 
-@pytest.mark.parametrize("number", [150, pytest.param(500, marks=pytest.mark.long)])
+@pytest.mark.parametrize("number", [75, pytest.param(500, marks=pytest.mark.long)])
 def test_errors_of_an_engine_show_no_cell(number, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     rng, ears, forced, foreign = random.Random(500), Ears(tmp_path), 0, []

@@ -518,6 +518,7 @@ def test_parts_of_three_spenders_hold_for_16_processes(request, tmp_path, spende
     assert said["spenders"] == said["parts"]
 
 
+@pytest.mark.one_in(2)
 def test_caps_hold_for_16_processes(spenders, place):
     done = spenders("capped", place, 16, 12)
     assert done["errors"] == []

@@ -341,7 +341,7 @@ QUICK = [pytest.param(e, id=e.name, marks=group(e)) for e in ALL if not e.long]
 EVERY = [pytest.param(e, id=e.name, marks=[pytest.mark.long, *group(e)]) for e in ALL]
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("engine", QUICK)
 def test_nothing_is_raised_after_a_charge(engine):
     few = 1 if engine.name.startswith(("duckdb", "ibis", "postgres")) else FEW

@@ -186,6 +186,7 @@ def test_a_table_of_datafusion_with_other_columns_is_refused():
     )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("other", "named"),
     [

@@ -293,6 +293,7 @@ def test_rates_and_people_have_intervals_for_the_population_at_no_price():
     assert out.with_ci(covers="population").with_ci(covers="noise").table.equals(narrow)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "beside", [dp.count(), dp.count_units(), dp.sum("x"), dp.mean("x"), dp.median("x")]
 )
@@ -358,7 +359,7 @@ def test_where_people_may_differ_by_more_it_is_refused():
             query.release(0.1).with_ci(covers="population")
 
 
-@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("rows", [1, pytest.param(3, marks=pytest.mark.long)])
 def test_intervals_of_a_rate_hold_however_many_rows_people_have(rows):
     """With one row 95%, and with three, whose mean counts, more.
     Noise and tables are the same each time.

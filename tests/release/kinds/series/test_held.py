@@ -175,7 +175,10 @@ def check_pair(relation, unit, first, second, *, function):
 
 @pytest.mark.one_in(40)
 @pytest.mark.parametrize("function", [False, True])
-@pytest.mark.parametrize("first", STEPS)
+# as the step of a second night each of them stays quick
+@pytest.mark.parametrize(
+    "first", [pytest.param(s, marks=pytest.mark.long if i % 2 else ()) for i, s in enumerate(STEPS)]
+)
 @pytest.mark.parametrize(("relation", "ask"), list(itertools.product(RELATIONS, ASKS)))
 def test_a_second_night_moves_by_no_more_than_the_first_or_is_refused(
     relation, ask, first, function
