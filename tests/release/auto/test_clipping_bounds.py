@@ -479,6 +479,18 @@ def test_medians_of_groups_need_nearly_all(draw):
     assert out.table.sort("g").to_series(1).to_list() == pytest.approx([10.5, 30.5], abs=0.5)
 
 
+def test_medians_of_groups_of_few_people_have_bounds_near_the_values(draw):
+    """Noise in far bins was taken for the values of a group."""
+    values = draw.lognormal(6.7, 0.5, 600)
+    table = pl.DataFrame({"id": range(600), "g": np.arange(600) % 2, "x": values})
+    frame = dp.protect(table, unit="id", budget=dp.Budget(epsilon=100))
+    query = frame.group_by("g", keys=[0, 1], max_rows=1).median("x", bounds=dp.Auto())
+    widths = [
+        np.ptp(query.release(epsilon=1).report().items["chosen"]["bounds"]["x"]) for _ in range(3)
+    ]
+    assert np.median(widths) < 2 * values.max()
+
+
 def test_largest_and_smallest_values_are_inside(draw):
     values = draw.uniform(20, 90, 4000)
     for verb in ("min", "max"):

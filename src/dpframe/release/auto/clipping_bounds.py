@@ -310,15 +310,19 @@ def _of_choice(
 def _of_all(values: BinnedValues, low: Integers, high: Integers) -> Floats:
     """Error of quantiles of many groups, for which most values matter:
     the width, with a penalty for values outside.
+
+    A histogram of few units does not show a smaller part of them than its noise is. Such parts are
+    no reason for wide bounds, which spoil other statistics of the column.
     """
     cumulative = np.cumsum(values.parts, axis=1)[:, :-1]
-    tail = MODEL.outside_tail
+    noise = (values.scale / values.units)[:, None]
+    tail = np.maximum(MODEL.outside_tail, MODEL.outside_scales * noise)
+    cost = np.minimum(MODEL.outside_cost, 1 / noise)
     outside = (
         np.maximum(cumulative - tail, 0)[:, low] + np.maximum(1 - cumulative - tail, 0)[:, high]
     )
     return np.asarray(
-        (values.edges[high] - values.edges[low])
-        * np.exp(MODEL.outside_cost * np.minimum(outside, 0.5))
+        (values.edges[high] - values.edges[low]) * np.exp(cost * np.minimum(outside, 0.5))
     )
 
 
