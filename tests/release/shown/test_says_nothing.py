@@ -104,6 +104,21 @@ def test_what_was_shrunk_is_shown():
     assert out.shrink().table["x"].null_count() == 0
 
 
+def test_what_shrinking_leaves_hidden_is_missing():
+    """Bars of 0.5 from 0 to 1 stood in front of all rates that are known."""
+    groups = [f"g{i}" for i in range(12)]
+    rows = pl.DataFrame({"id": range(3000), "g": [groups[i % 6] for i in range(3000)]})
+    rows = rows.with_columns(x=pl.int_range(pl.len()) // 6 % 5 < pl.int_range(pl.len()) % 6)
+    frame = dp.protect(rows, unit="id", budget=dp.Budget(epsilon=10.0), max_rows=1)
+    out = frame.group_by("g", keys=groups).mean("x").release(epsilon=1.0, covers="noise").shrink()
+    ends = out.accuracy().select("lower", "upper").to_numpy()
+    hidden = (ends[:, 0] <= 0) & (ends[:, 1] >= 1)
+    assert 0 < hidden.sum() <= 6
+    assert out.table["x"].is_null().to_list() == hidden.tolist()
+    assert "missing in" in repr(out)
+    assert out.fill().table["x"].null_count() == 0
+
+
 def test_a_crosstab_of_means_leaves_out_cells_and_margins():
     frame = dp.protect(
         ROWS.with_columns(h=pl.lit("a")),

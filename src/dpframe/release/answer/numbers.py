@@ -158,8 +158,8 @@ class Numbers:
         That is the interval of the noise, or of noise and sampling where it covers the population.
         An example is the mean of a group without rows: it lies near the middle of its bounds. If a
         quantile has an interval that was paid for at a lower confidence, that one decides. If its
-        interval is neither paid for nor follows from a number of rows, it is shown, and so is a
-        column that was shrunk towards a common value.
+        interval is neither paid for nor follows from a number of rows, it is shown. Of a shrunk
+        column, the interval after shrinking decides.
 
         Bound:  none is needed: it follows from the released numbers and their noise
         """
@@ -183,7 +183,8 @@ class Numbers:
         )
         missing = estimator.holds_all(noisy, ends)
         if output.name in self.shrunk:
-            missing = np.zeros_like(missing)
+            groups, ends = _groups(self, output), shrunk_interval(self, output, alpha)
+            missing[: len(ends[0])] = estimator.holds_all(groups, ends)
         rest = self.interval_of_rest(output, alpha)
         if rest is not None:  # it is not shrunk
             missing[-1:] = estimator.holds_all(*rest)
