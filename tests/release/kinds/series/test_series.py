@@ -130,6 +130,13 @@ def test_late_repeated_and_missing_nights_are_free_and_well_defined():
     )
     assert series.window("7d").value == pytest.approx(300, abs=1e-3), "nights 3, 5 and 9"
     assert series.table().table["period"].to_list() == [DAYS[n] for n in (0, 1, 3, 5, 9)]
+    assert "added periods alone" not in repr(series.table("1d")) + repr(series.table())
+    sentence = "Windows of {} hold the added periods alone: none was added {}."
+    two = ", nor ".join(f"for {DAYS[n]}" for n in (2, 4, 8))
+    assert sentence.format("2d", f"before {DAYS[0]}, nor {two}") in repr(series.table(["1d", "2d"]))
+    seven = ", nor ".join(f"for {DAYS[n]}" for n in (4, 6, 7, 8))
+    assert sentence.format("7d", seven) in repr(series.window("7d"))
+    assert "added periods alone" in str(series.table("7d").plot("count_7d").to_dict())
 
 
 def test_periods_of_other_lengths():

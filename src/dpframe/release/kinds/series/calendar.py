@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dpframe.budget import Periods, time_of
 from dpframe.errors import InvalidArgument
+
+_NAMED = 5  # missing periods of windows are named; more are counted
 
 
 def _moment(value: Any, name: str) -> dt.datetime:
@@ -95,6 +98,30 @@ class Calendar:
         return (
             moment.date().isoformat() if self.at_midnight else moment.isoformat(timespec="minutes")
         )
+
+    def short_windows(
+        self, lengths: Sequence[str], added: Sequence[int], *, latest: bool = False
+    ) -> list[str]:
+        """Sentences for windows that hold fewer periods than their length has.
+
+        Input:  lengths of windows; the numbers of the added periods, in order; latest: whether the
+                last window alone is shown, and not one for each period
+        Output: which periods are missing, for each length; readers would take such windows for low
+        """
+        said, first, ends = [], added[0], added[-1:] if latest else added
+        for length in lengths:
+            windows = [(end - self.window(length) + 1, end) for end in ends]
+            inside = {n for begin, end in windows for n in range(max(begin, first), end)}
+            gaps = sorted(inside - {*added})
+            missing = [f"before {self.label(first)}"] if windows[0][0] < first else []
+            missing += [f"for {self.label(gap)}" for gap in gaps[:_NAMED]]
+            missing += [f"for {len(gaps) - _NAMED:,} more"] if len(gaps) > _NAMED else []
+            if missing:
+                said.append(
+                    f"Windows of {length} hold the added periods alone: none was added "
+                    f"{', nor '.join(missing)}."
+                )
+        return said
 
     def window(self, length: object) -> int:
         """The number of periods in a length of time.

@@ -303,9 +303,9 @@ class Series(Hints):
         opening = self._opened()
         number, estimates = opening.calendar.window(length), self._estimates(opening)
         title = f"{self._name}: {length} up to {opening.calendar.label(estimates.periods[-1])}"
-        return self._numbers(
-            opening, estimates, title, windows(estimates.periods, number)[-1:], alpha
-        )
+        weights = windows(estimates.periods, number)[-1:]
+        said = opening.calendar.short_windows([length], estimates.periods, latest=True)
+        return self._numbers(opening, estimates, title, weights, alpha, said=said)
 
     def table(self, window: str | Sequence[str] = (), alpha: float = 0.05) -> SeriesNumbers:
         """A row for each period and group: its number, the running total, windows
@@ -342,7 +342,10 @@ class Series(Hints):
             [parts[0], *(part.select(part.columns[width:]) for part in parts[1:])], how="horizontal"
         )
         title = f"{self._name}: {len(labels)} periods"
-        return self._presented(opening, title, long, _period=long.columns[0], _alpha=alpha)
+        said = opening.calendar.short_windows(lengths, estimates.periods)
+        return self._presented(
+            opening, title, long, said=said, _period=long.columns[0], _alpha=alpha
+        )
 
     def explain(self, query: Any = None, period: object = None) -> str:
         """The derivation of the sensitivities of a period, and the privacy
@@ -385,6 +388,7 @@ class Series(Hints):
         if entry is None:
             raise UnsupportedOperation(
                 f"Series {self._name!r} has no period yet. Add one: series.add(query, "
+                "period='...'). What it will promise, before that: series.explain(query, "
                 "period='...')."
             )
         return Opening.of(entry)
@@ -448,19 +452,23 @@ class Series(Hints):
         alpha: float = 0.05,
         **more: Any,
     ) -> SeriesNumbers:
-        return self._presented(
-            opening, title, self._long(opening, estimates, weights, alpha), **more
-        )
+        long = self._long(opening, estimates, weights, alpha)
+        return self._presented(opening, title, long, **more)
 
     def _presented(
-        self, opening: Opening, title: str, long: pl.DataFrame, **more: Any
+        self,
+        opening: Opening,
+        title: str,
+        long: pl.DataFrame,
+        said: Sequence[str] = (),
+        **more: Any,
     ) -> SeriesNumbers:
-        record = opening.record
+        record, statement = opening.record, opening.record["statement"]
+        if said:
+            statement = {**statement, "beyond": [*statement.get("beyond", []), *said]}
         names = tuple(output["name"] for output in record["outputs"])
-        tests = fixed_words(fixed=self._progress(opening).fixed or "test" in record["statement"])
-        return SeriesNumbers(
-            title, {**tests, **record["statement"]}, long, record["kind"], names, **more
-        )
+        tests = fixed_words(fixed=self._progress(opening).fixed or "test" in statement)
+        return SeriesNumbers(title, {**tests, **statement}, long, record["kind"], names, **more)
 
     def __repr__(self) -> str:
         entry = self._entry()
