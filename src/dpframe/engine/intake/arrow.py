@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import narwhals as nw
@@ -50,12 +51,17 @@ def _arrow_domain(dtype: pa.DataType) -> ColumnDomain:
     if pa.types.is_interval(dtype):  # Polars would panic, and print that it does
         return ColumnDomain(nw.Unknown())
     try:
-        empty = pl.from_arrow(pa.table({"x": pa.array([], type=dtype)}))
-        return domain_of(nw.from_native(empty, eager_only=True).schema["x"])  # type: ignore[type-var]
+        return _converted_domain(dtype)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # Polars may panic
         return ColumnDomain(nw.Unknown())
+
+
+@lru_cache
+def _converted_domain(dtype: pa.DataType) -> ColumnDomain:
+    empty = pl.from_arrow(pa.table({"x": pa.array([], type=dtype)}))
+    return domain_of(nw.from_native(empty, eager_only=True).schema["x"])  # type: ignore[type-var]
 
 
 def _is_zone(name: str) -> bool:
@@ -271,10 +277,17 @@ def _pandas_type(dtype: PandasType) -> pa.DataType:
             return plain_type(dtype.pyarrow_dtype)
     if dtype == OBJECT or isinstance(dtype, pd.StringDtype):
         return pa.string()
-    try:
-        return pa.Array.from_pandas(pd.Series([], dtype=dtype)).type
+    try:  # a type of numpy can be hashed; what a class of somebody's does is not known
+        return (_of_numpy if isinstance(dtype, np.dtype) else _converted)(dtype)
     except Exception:  # periods, intervals, sparse columns: refused when a question uses the column
         return pa.list_(pa.null())
+
+
+def _converted(dtype: PandasType) -> pa.DataType:
+    return pa.Array.from_pandas(pd.Series([], dtype=dtype)).type
+
+
+_of_numpy = lru_cache(_converted)
 
 
 def _from_pandas(series: pd.Series) -> pa.ChunkedArray:
