@@ -151,8 +151,9 @@ def _height(source: Source) -> int:
 
     The result is 0 where Python code produces the rows, so that this code runs once and not twice.
     """
-    assert isinstance(source.unit, tuple)
-    rows: pl.LazyFrame = source.data.scan(source.unit[:1] if source.data.kind == "polars" else ())
+    if source.data.height is not None:
+        return source.data.height
+    rows: pl.LazyFrame = source.data.scan(source.ids[:1] if source.data.kind == "polars" else ())
     height = rows.select(pl.len())
     return 0 if "PYTHON" in height.explain() else int(attended(height.collect).item())
 
