@@ -221,11 +221,11 @@ def _kept_at_once(
     of limits; see `kept_partials`.
     """
     passes = _passes(question)
-    if not unit_names(question.table) or len(passes) > 1:
+    choice = _choice(question, passes[0], salt)
+    sorts = choice.most is not None and backend_of(rows).keeps_by_sorting
+    if not choice.units or len(passes) > 1 or not sorts:
         return None
-    return kept_partials(
-        _integers(rows, columns), _choice(question, passes[0], salt), list(columns.values())
-    )
+    return kept_partials(_integers(rows, columns), choice, list(columns.values()))
 
 
 def _choice(question: Question, limits: Limits, salt: int) -> Choice:

@@ -86,16 +86,14 @@ class Choice(NamedTuple):
         )
 
 
-def kept_partials(frame: Frame, choice: Choice, columns: Sequence[Partial]) -> Frame | None:
-    """Stage 2 and the choice of groups of stage 3 in one step, on engines that have a
-    quicker way for both together.
+def kept_partials(frame: Frame, choice: Choice, columns: Sequence[Partial]) -> Frame:
+    """Stage 2 and the choice of groups of stage 3 in one step, on engines that keep by sorting.
 
-    Every row must belong to a listed group. Output: the partials that `enforced` gets as `chosen`;
-    None for `partials`
+    Input:  rows, all of listed groups; choice: one that limits groups
+    Output: the partials that `enforced` gets as `chosen`
     """
     units, groups, limits = choice.units, choice.groups, choice.limits
-    if choice.most is None or not backend_of(frame).keeps_by_sorting:
-        return None
+    assert choice.most is not None
     sums = {p.units: p.rows for p in columns if p.total.sums_rows}
     # then nothing weighs rows
     cap = _rows_per_group(limits) if limits.max_rows or limits.max_rows_per_group else 1
