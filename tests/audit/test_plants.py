@@ -2205,8 +2205,8 @@ PLANTS = [
     Plant(
         "NaN is a value",
         rows.readable,
-        "return not_nan(to_float(value)",
-        "return (to_float(value)",
+        "return not_nan(value if",
+        "return (value if",
         nan_counts,
     ),
     Plant(

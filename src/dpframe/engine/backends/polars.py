@@ -218,6 +218,9 @@ class PolarsBackend(Backend):
     def ceil(self, value: nw.Expr) -> nw.Expr:
         return value.ceil()
 
+    def whole_part(self, value: nw.Expr) -> nw.Expr:
+        return value.cast(nw.Int64)  # which rounds toward zero
+
 
 # For few rows, Polars' optimizer takes longer than it saves. It changes how a table is computed,
 # and no value in it.

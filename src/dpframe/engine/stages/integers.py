@@ -39,7 +39,8 @@ def row_integers(frame: Frame, totals: Mapping[str, Total]) -> Frame:
                 .otherwise(nw.lit(0).cast(nw.Int64))
             )
         integers[name] = integer
-    return rows.with_columns(**integers).drop(*logs) if integers else frame
+    rows = rows.with_columns(**integers) if integers else rows
+    return rows.drop(*logs) if logs else rows
 
 
 def _with_logarithms(frame: Frame, totals: Mapping[str, Total]) -> Frame:

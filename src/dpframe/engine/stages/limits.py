@@ -224,10 +224,8 @@ def _row_weights(frame: Frame, units: Sequence[str], limits: Limits, *, summed: 
     """
     scale = 2**FRACTION_BITS
     whole = nw.col("c") * scale
-    groups, most = limits.max_groups or 1, limits.max_rows
-    if most is None or Contribution(
-        groups, _rows_per_group(limits), most
-    ).rows == groups * _rows_per_group(limits):
+    groups, most, cap = limits.max_groups or 1, limits.max_rows, _rows_per_group(limits)
+    if most is None or Contribution(groups, cap, most).rows == groups * cap:
         return frame.with_columns(whole.alias("w"))
     engine = backend_of(frame)
     frame = (
@@ -236,10 +234,13 @@ def _row_weights(frame: Frame, units: Sequence[str], limits: Limits, *, summed: 
         else frame.with_columns(nw.col("c").sum().over(*units).cast(nw.Int64).alias("a"))
     )
     product = nw.col("c") * most  # both factors are below 2^31
-    quotient = engine.quotient(product, nw.col("a"))
-    remainder = product - quotient * nw.col("a")
-    # = ⌊2^f · c·K / a⌋
-    reduced_weight = quotient * scale + engine.quotient(remainder * scale, nw.col("a"))
+    if cap * most < 2 ** (63 - FRACTION_BITS):
+        reduced_weight = engine.quotient(product * scale, nw.col("a"))
+    else:
+        quotient = engine.quotient(product, nw.col("a"))
+        remainder = product - quotient * nw.col("a")
+        # = ⌊2^f · c·K / a⌋, as above
+        reduced_weight = quotient * scale + engine.quotient(remainder * scale, nw.col("a"))
     return frame.with_columns(
         nw.when(nw.col("a") > most).then(reduced_weight).otherwise(whole).alias("w")
     )

@@ -79,8 +79,8 @@ def _(step: steps.Source, live: frozenset[str], empty: bool) -> Frame:
     for i, (_, column) in enumerate(_unit(step)):
         if column.kind == Kind.DECIMAL and engine.bytewise(frame):  # `_identifier` made it a text
             frame = engine.to_bytes(frame, f"u{i}", f"u{i}")
-    present = [~nw.col(name).is_null() for name in unit_names(table)]
-    return frame.filter(*present) if present else frame
+    units = unit_names(table)
+    return frame.drop_nulls(units) if units else frame
 
 
 def _unit(step: steps.Source) -> list[tuple[str, Column]]:
@@ -112,9 +112,9 @@ def readable(
     """
     family = domain.kind
     if family.real:
-        return not_nan(
-            to_float(value) if family == Kind.FLOAT else backend_of(frame).decimal(frame, value)
-        )
+        if family == Kind.DECIMAL:
+            return not_nan(backend_of(frame).decimal(frame, value))
+        return not_nan(value if domain.dtype == nw.Float64 else to_float(value))
     if family in (Kind.DATE, Kind.DATETIME):
         return in_calendar(value, domain.dtype)
     if family == Kind.DURATION:
