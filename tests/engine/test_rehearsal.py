@@ -1,33 +1,34 @@
-"""Spark: the release runs the queries that were checked before the charge,
-and builds no expression anew.
+"""Polars and Spark: the release runs the queries that were checked before the
+charge, and builds no expression anew.
 """
 
 from __future__ import annotations
 
 import importlib
+from functools import partial
 
 import narwhals as nw
+import polars as pl
 import pytest
 from pyspark.sql import functions
 
 from dpframe import engine as rooms
+from dpframe.engine.backends.polars import BACKEND as POLARS
+from dpframe.engine.backends.rehearsal import asked_again
 from dpframe.engine.backends.spark import BACKEND
 from inside import question_of
 from questions import QUESTIONS, TABLE, exact, expected, protected
 
-pytestmark = pytest.mark.xdist_group("spark")
-_AT_LENGTH = [
-    pytest.param(name, marks=pytest.mark.long)
-    for name in (
-        "ranks",
-        "description",
-        "concat",
-        "features",
-        "found",
-        "distinct in all",
-        "second moments of people",
-    )
-]
+_LONG = (
+    "ranks",
+    "description",
+    "concat",
+    "features",
+    "found",
+    "distinct in all",
+    "second moments of people",
+)
+_AT_LENGTH = [pytest.param(name, marks=pytest.mark.long) for name in _LONG]
 
 
 @pytest.fixture(scope="module")
@@ -35,34 +36,66 @@ def table(spark_session):
     return spark_session.createDataFrame(TABLE.to_arrow()).cache()
 
 
-@pytest.mark.parametrize("name", ["public left", *_AT_LENGTH])
-def test_what_was_checked_is_what_runs(table, name, monkeypatch):
-    """With the salt of the release, and with the tables in place of those
-    without rows: the totals are Polars'.
-    """
-    query, right, made = QUESTIONS[name](protected(table)), expected(name), []
-    module = importlib.import_module("dpframe.engine.totals")
+@pytest.fixture
+def calls(monkeypatch):
+    """The options of each call that compiles a question."""
+    made, module = [], importlib.import_module("dpframe.engine.totals")
     compiled = module.compiled
     monkeypatch.setattr(
         module, "compiled", lambda *a, **named: made.append(named) or compiled(*a, **named)
     )
+    return made
+
+
+def _runs_what_was_checked(table, name, calls):
+    """With the salt of the release, and with the tables in place of those without rows."""
+    query, right = QUESTIONS[name](protected(table)), expected(name)
+    calls.clear()
     rooms.validate(question_of(query))
     assert exact(query) == right
-    assert made
-    assert all(named.get("empty") for named in made)
+    assert calls
+    return all(named.get("empty") for named in calls)
 
 
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("name", ["public left", *_AT_LENGTH])
+def test_what_was_checked_is_what_runs(table, name, calls):
+    """The totals are Polars'."""
+    assert _runs_what_was_checked(table, name, calls)
+
+
+def test_polars_runs_what_was_checked(calls):
+    """The totals are those of a question that is made anew, as it is for `concat`
+    alone: that is no method of a table.
+    """
+    anew = [
+        name for name in ("public left", *_LONG) if not _runs_what_was_checked(TABLE, name, calls)
+    ]
+    assert anew == ["concat"]
+
+
+def test_arguments_that_are_read_once_last():
+    """A generator has nothing left for the second call."""
+    rows = pl.LazyFrame({"a": [1, 1, 2], "b": [3, 4, 5]})
+    frame = POLARS.rehearsed(nw.from_native(rows.clear()), lambda: rows)
+    native = frame.to_native().filter(pl.col(name) > 1 for name in ("a", "b"))
+    native = native.group_by(name for name in ("a",)).agg(pl.col(name).sum() for name in ("b",))
+    (again,) = asked_again([nw.from_native(native)], 1)
+    assert again.to_native().collect().rows() == [(2, 5)]
+
+
+@pytest.mark.xdist_group("spark")
 def test_a_query_with_an_unknown_part_is_made_anew(table):
     """A column of a table without rows is none of the table, and nobody said of an
     unknown table that it is public.
     """
-    data = BACKEND.adopt(table.select("u", "n"))
+    scan = partial(BACKEND.adopt(table.select("u", "n")).scan, ["u", "n"])
 
     def rows():
-        return data.scan(["u", "n"], empty=True)
+        return BACKEND.rehearsed(nw.from_native(scan(empty=True)), scan).to_native()
 
     def again(native):
-        return BACKEND.asked_again([nw.from_native(native)], 1)
+        return asked_again([nw.from_native(native)], 1)
 
     first, second = rows().columns
     (same,) = again(rows().where(f"{first} IS NOT NULL").select(first, second))

@@ -20,8 +20,8 @@ import numpy as np
 import polars as pl
 
 from dpframe.arrays import Integers, PlaceCounts, WideIntegers
-from dpframe.engine.backends import backend_of
 from dpframe.engine.backends.polars import plainly
+from dpframe.engine.backends.rehearsal import asked_again
 from dpframe.engine.compile import HIGH, Compiled, compiled, counted, influence_weights, split_bits
 from dpframe.engine.forks import check_threads
 from dpframe.engine.intake import signals
@@ -272,9 +272,10 @@ def _checked(question: Question, salt: int) -> Compiled | None:
     None where the engine makes them anew.
     """
     _, frames = _CHECKED.pop(id(question), (None, None))
-    lazy = [] if frames is None else [*frames.mains, *frames.apart.values(), frames.parts]
-    again = backend_of(lazy[0]).asked_again(lazy, salt) if lazy else None
-    if frames is None or again is None:
+    if frames is None:
+        return None
+    again = asked_again([*frames.mains, *frames.apart.values(), frames.parts], salt)
+    if again is None:
         return None
     *asked, parts = again
     mains = len(frames.mains)

@@ -199,14 +199,13 @@ class Backend(ABC):
         """
         return self.collect(frames)
 
-    def asked_again(self, frames: Sequence[Frame], salt: int) -> list[Frame] | None:
-        """Frames on tables without their rows, as queries on the tables
-        themselves, under another salt.
+    def rehearsed(self, frame: Frame, rows: Callable[[], Any]) -> Frame:
+        """A frame without rows that remembers how queries are made from it, where
+        it takes long to make them anew.
 
-        None where the engine does not know how they were made, and where it is as quick to make
-        them anew.
+        Input:  rows: gives the native table with its rows
         """
-        return None
+        return frame
 
     def reached(self, table: Callable[[], Any]) -> Reached:
         """The server or file that answers for a table.

@@ -30,12 +30,30 @@ from dpframe.engine.backends.base import (
     Selection,
     Stripped,
 )
+from dpframe.engine.backends.rehearsal import Made, Rehearsed, public, rehearsed, salted
 from dpframe.engine.backends.runs import kept_partials
 from dpframe.engine.letters import letters
 from dpframe.engine.origins import files_of, is_lake, no_file, types_of_lake, versions
 from dpframe.engine.tables import Data, domain_of, polars_dtype, polars_types
 from dpframe.fields import FieldDict
 from dpframe.plan import ColumnDomain, Kind, Search, Task, Unread, has_zone, kind, zone_of
+
+_METHODS = (
+    "cache",
+    "drop",
+    "drop_nulls",
+    "filter",
+    "join",
+    "map_batches",
+    "rename",
+    "select",
+    "unique",
+    "with_columns",
+)
+
+
+class _Rehearsed(Rehearsed, pl.LazyFrame, own=pl.LazyFrame, grouping="group_by", methods=_METHODS):
+    """A query on tables without rows, which remembers how it was made."""
 
 
 class PolarsBackend(Backend):
@@ -64,7 +82,10 @@ class PolarsBackend(Backend):
         return takers[family](table)
 
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
-        return nw.from_native(table.lazy())
+        return nw.from_native(public(beside.to_native(), table.lazy()))
+
+    def rehearsed(self, frame: Frame, rows: Callable[[], pl.LazyFrame]) -> Frame:
+        return nw.from_native(rehearsed(_Rehearsed, frame.to_native(), Made(lambda _: rows())))
 
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
         native: list[pl.LazyFrame] = [frame.to_native() for frame in frames]
@@ -76,6 +97,10 @@ class PolarsBackend(Backend):
     def collect_few(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
         native: list[pl.LazyFrame] = [frame.to_native() for frame in frames]
         return [plainly(native[0])] if len(native) == 1 else pl.collect_all(native, **_PLAINLY)
+
+    def planned(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
+        """In this thread: a query without rows ends at once."""
+        return pl.collect_all([frame.to_native() for frame in frames])
 
     reads_once = True  # `shared` caches the frame
 
@@ -124,8 +149,12 @@ class PolarsBackend(Backend):
         """Hash twice: before Polars 2, a single hash of several columns gives
         some keys low values more often.
         """
+
+        def hashed(salt: int, rows: pl.LazyFrame) -> pl.LazyFrame:
+            return rows.with_columns(hash_of(columns, salt).alias(into))
+
         native: pl.LazyFrame = frame.to_native()
-        return nw.from_native(native.with_columns(hash_of(columns, salt).alias(into)))
+        return nw.from_native(salted(native, hashed, salt))
 
     sifts = True
 

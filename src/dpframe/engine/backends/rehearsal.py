@@ -1,20 +1,21 @@
-"""Queries of classic Spark on tables without rows, which remember how they were made.
+"""Queries on tables without rows, which remember how they were made.
 
-PySpark builds an expression by several calls to Java for each function in it, and narwhals builds
-some hundred functions for a question. A question is built for the check before the charge. The
-release makes the same calls on the tables themselves, with the expressions that are there, so they
-are built once, and the release runs what was checked.
+narwhals checks each of the some hundred functions of a question, and PySpark makes several calls to
+Java for each. A question is built for the check before the charge. The release makes the same calls
+on the tables themselves, with the expressions that are there, so they are built once, and the
+release runs what was checked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql.classic import dataframe as classic
+import narwhals as nw
+
+from dpframe.engine.backends.base import Frame
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -23,10 +24,10 @@ class Made:
     salt and of the queries before it.
     """
 
-    call: Callable[..., DataFrame]
+    call: Callable[..., Any]
     before: tuple[Made, ...] = ()
 
-    def asked(self, salt: int, done: dict[Made, DataFrame]) -> DataFrame:
+    def asked(self, salt: int, done: dict[Made, Any]) -> Any:
         """The query on the tables themselves.
         Input: done: queries that were made already, which are made once.
         """
@@ -35,97 +36,101 @@ class Made:
         return done[self]
 
 
-class Rehearsed(classic.DataFrame):
-    """A query on tables without rows.
+class Rehearsed:
+    """A query on tables without rows, beside the engine's own class of queries as a base.
 
     `made` says how it was made. It is None where some part of the query is not known: a method that
-    is not listed below, a column that belongs to a table without rows, or a table of which nobody
-    said that it is public.
+    the subclass does not list, a column that belongs to a table without rows, or a table of which
+    nobody said that it is public.
     """
 
     made: Made | None = None
 
-    def __getitem__(self, item: Any) -> Any:
-        self.made = None
-        return super().__getitem__(item)
-
-    def __getattr__(self, name: str) -> Any:
-        column = super().__getattr__(name)  # or an error, as for what another library looks for
-        self.made = None
-        return column
-
-    def salted(self, call: Callable[[int, DataFrame], DataFrame], salt: int) -> DataFrame:
-        """A query in which the salt of the release stands, here with the salt of the check."""
-        return rehearsed(call(salt, self), self.made and Made(call, (self.made,)))
+    def __init_subclass__(cls, *, own: type, grouping: str, methods: Sequence[str]) -> None:
+        """Input: own: the engine's class; the names of its method that groups
+        rows, and of those that give a query.
+        """
+        for name in methods:
+            setattr(cls, name, _remembered(cls, own, getattr(own, name)))
+        grouped = getattr(own, grouping)
+        setattr(cls, grouping, lambda rows, *keys: _Groups(rows, grouped, _lasting(keys)))
 
 
 class _Groups:
     """Rows by group, of which sums are made."""
 
-    def __init__(self, rows: Rehearsed, keys: tuple[Any, ...]) -> None:
-        self._rows, self._keys = rows, keys
+    def __init__(self, rows: Rehearsed, grouped: Callable[..., Any], keys: Sequence[Any]) -> None:
+        self._rows, self._grouped, self._keys = rows, grouped, keys
 
-    def agg(self, *sums: Any) -> DataFrame:
-        def call(_: int, rows: DataFrame) -> DataFrame:
-            return _plain("groupBy")(rows, *self._keys).agg(*sums)
+    def agg(self, *sums: Any) -> Any:
+        lasting = _lasting(sums)
 
-        return self._rows.salted(call, 0)
+        def call(_: int, rows: Any) -> Any:
+            return self._grouped(rows, *self._keys).agg(*lasting)
+
+        return salted(self._rows, call, 0)
 
 
-def rehearsed(rows: DataFrame, made: Made | None) -> Rehearsed:
-    """A query with the call that makes it."""
-    query = Rehearsed(rows._jdf, rows.sparkSession)
-    query.made = made
+def rehearsed(cls: type[Rehearsed], rows: Any, made: Made | None) -> Any:
+    """A query of the engine with the call that makes it."""
+    query = object.__new__(cls)
+    vars(query).update(vars(rows), made=made)
     return query
 
 
-def public(beside: DataFrame, table: DataFrame) -> DataFrame:
+def made_of(query: object) -> Made | None:
+    """How a query was made; None where it is not known."""
+    return query.made if isinstance(query, Rehearsed) else None
+
+
+def salted(rows: Any, call: Callable[[int, Any], Any], salt: int) -> Any:
+    """A query in which the salt of the release stands, here with the salt of the check."""
+    query, made = call(salt, rows), made_of(rows)
+    return query if made is None else rehearsed(type(rows), query, Made(call, (made,)))
+
+
+def public(beside: Any, table: Any) -> Any:
     """A public table, which is the same in the check and in the release."""
-    return rehearsed(table, Made(lambda _: table)) if isinstance(beside, Rehearsed) else table
+    if made_of(beside) is None:
+        return table
+    return rehearsed(type(beside), table, Made(lambda _: table))
 
 
-def _plain(name: str) -> Callable[..., Any]:
-    """PySpark's own method of this name."""
-    method: Callable[..., Any] = getattr(classic.DataFrame, name)
-    return method
+def asked_again(frames: Sequence[Frame], salt: int) -> list[Frame] | None:
+    """Frames on tables without their rows, as queries on the tables
+    themselves, under another salt; None where it is not known how one was made.
+    """
+    known = [made for frame in frames if (made := made_of(frame.to_native())) is not None]
+    done: dict[Made, Any] = {}
+    if len(known) < len(frames):
+        return None
+    return [nw.from_native(made.asked(salt, done)) for made in known]
 
 
-def _remembered(name: str) -> Callable[..., Rehearsed]:
+def _remembered(cls: type[Rehearsed], own: type, method: Callable[..., Any]) -> Callable[..., Any]:
     """A method of queries whose result knows its call."""
-    method = _plain(name)
 
     @wraps(method)
-    def called(self: Rehearsed, *given: Any, **options: Any) -> Rehearsed:
+    def called(self: Any, *arguments: Any, **options: Any) -> Any:
+        given = _lasting(arguments)
         rows = method(self, *given, **options)
-        others = [one for one in (*given, *options.values()) if isinstance(one, DataFrame)]
-        before = [one.made for one in (self, *others) if isinstance(one, Rehearsed)]
+        others = [one for one in (*given, *options.values()) if isinstance(one, own)]
+        before = [made for one in (self, *others) if (made := made_of(one)) is not None]
 
-        def call(_: int, first: DataFrame, *tables: DataFrame) -> DataFrame:
+        def call(_: int, first: Any, *tables: Any) -> Any:
             rest = iter(tables)
-            again = [next(rest) if isinstance(one, DataFrame) else one for one in given]
+            again = [next(rest) if isinstance(one, own) else one for one in given]
             named = {
-                name: next(rest) if isinstance(one, DataFrame) else one
-                for name, one in options.items()
+                name: next(rest) if isinstance(one, own) else one for name, one in options.items()
             }
             return method(first, *again, **named)
 
-        known = tuple(made for made in before if made is not None)
-        return rehearsed(rows, Made(call, known) if len(known) == 1 + len(others) else None)
+        known = len(before) == 1 + len(others)
+        return rehearsed(cls, rows, Made(call, tuple(before)) if known else None)
 
     return called
 
 
-_ROWS = (
-    "distinct",
-    "drop",
-    "dropDuplicates",
-    "dropna",
-    "filter",
-    "limit",
-    "repartition",
-    "sortWithinPartitions",
-)
-_COLUMNS = ("select", "selectExpr", "toDF", "where", "withColumn", "withColumns")
-for _name in (*_ROWS, *_COLUMNS, "join", "union", "unionAll", "unionByName"):
-    setattr(Rehearsed, _name, _remembered(_name))
-setattr(Rehearsed, "groupBy", lambda rows, *keys: _Groups(rows, keys))  # noqa: B010
+def _lasting(arguments: Sequence[Any]) -> list[Any]:
+    """Arguments that can be read a second time, which generators cannot."""
+    return [list(one) if hasattr(one, "__next__") else one for one in arguments]

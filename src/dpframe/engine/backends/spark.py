@@ -20,6 +20,7 @@ import polars as pl
 from narwhals.dtypes import DType
 from pyspark import SparkContext, inheritable_thread_target
 from pyspark.sql import Column, DataFrame, SparkSession, functions, types
+from pyspark.sql.classic import dataframe as classic
 
 from dpframe.arrays import ranges
 from dpframe.engine.attended import attended
@@ -33,7 +34,7 @@ from dpframe.engine.backends.base import (
     Selection,
     Work,
 )
-from dpframe.engine.backends.rehearsal import Made, Rehearsed, public, rehearsed
+from dpframe.engine.backends.rehearsal import Made, Rehearsed, public, rehearsed, salted
 from dpframe.engine.backends.sql import TextSqlBackend, our_names, plain_table, schema_of
 from dpframe.engine.letters import letters
 from dpframe.engine.tables import Data
@@ -73,6 +74,30 @@ _BROADCASTS = ("BroadcastExchange", "SortMergeJoin", "ShuffledHashJoin")
 _TYPES = {"integer": types.LongType, "float": types.DoubleType, "boolean": types.BooleanType}
 
 
+_METHODS = (
+    *("distinct", "drop", "dropDuplicates", "dropna", "filter", "limit", "repartition"),
+    *("sortWithinPartitions", "select", "selectExpr", "toDF", "where", "withColumn"),
+    *("withColumns", "join", "union", "unionAll", "unionByName"),
+)
+
+
+class _Rehearsed(
+    Rehearsed, classic.DataFrame, own=classic.DataFrame, grouping="groupBy", methods=_METHODS
+):
+    """A query of classic Spark on tables without rows, of which a column is no column of a table
+    with rows.
+    """
+
+    def __getitem__(self, item: Any) -> Any:
+        self.made = None
+        return super().__getitem__(item)
+
+    def __getattr__(self, name: str) -> Any:
+        column = super().__getattr__(name)  # or an error, as for what another library looks for
+        self.made = None
+        return column
+
+
 class _Spark(TextSqlBackend):
     name = "spark"
     parts = _PARTS
@@ -108,7 +133,7 @@ class _Spark(TextSqlBackend):
                 if ours
                 else table.selectExpr("1 AS s")
             )
-            return _without_rows(rows, Made(lambda _: scan(selection))) if empty else rows
+            return _without_rows(rows) if empty else rows
 
         schema = schema_of(self, {name: dtypes[name] for name in names})
         stated = _stated(table) if _is_here(table) else lambda: dict(table.select("*").dtypes)
@@ -147,12 +172,11 @@ class _Spark(TextSqlBackend):
         frame = functions.broadcast(frame) if table.height <= _SMALL else frame
         return nw.from_native(public(beside.to_native(), frame))
 
-    def asked_again(self, frames: Sequence[Frame], salt: int) -> list[Frame] | None:
-        calls = [getattr(frame.to_native(), "made", None) for frame in frames]
-        done: dict[Made, DataFrame] = {}
-        if not all(calls):
-            return None
-        return [nw.from_native(made.asked(salt, done)) for made in calls if made is not None]
+    def rehearsed(self, frame: Frame, rows: Callable[[], DataFrame]) -> Frame:
+        native = frame.to_native()
+        if not _is_here(native.sparkSession):
+            return frame
+        return nw.from_native(rehearsed(_Rehearsed, native, Made(lambda _: rows())))
 
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
         """Read the tables.
@@ -249,10 +273,7 @@ class _Spark(TextSqlBackend):
                 into, functions.expr(f"xxhash64(X'{salt:016x}', {', '.join(columns)})")
             )
 
-        rows = frame.to_native()
-        return nw.from_native(
-            rows.salted(hashed, salt) if isinstance(rows, Rehearsed) else hashed(salt, rows)
-        )
+        return nw.from_native(salted(frame.to_native(), hashed, salt))
 
     def lowest(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:
         """The rows of rank("max") at most m.
@@ -512,8 +533,8 @@ def _read(rows: DataFrame) -> pl.DataFrame:
     return pl.DataFrame(rows.toArrow())
 
 
-def _without_rows(rows: DataFrame, made: Made) -> DataFrame:
-    """An empty table with the columns of `rows`. Input: made: the call that gives the rows.
+def _without_rows(rows: DataFrame) -> DataFrame:
+    """An empty table with the columns of `rows`.
 
     A query on the rows themselves must not be planned before the charge: if there are few rows,
     Spark computes with them while it plans. Spark Connect would also remove the steps after a table
@@ -526,7 +547,7 @@ def _without_rows(rows: DataFrame, made: Made) -> DataFrame:
     nothing = session._jsparkSession.createDataFrame(
         session.sparkContext._jsc.emptyRDD(), rows._jdf.schema()
     )
-    return rehearsed(type(rows)(nothing, session), made)
+    return type(rows)(nothing, session)
 
 
 def _made_up(field: types.StructField) -> Column:

@@ -5,6 +5,7 @@ per_unit, join, concat and partition.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import narwhals as nw
 import polars as pl
@@ -75,7 +76,9 @@ def _(step: combine.Join, live: frozenset[str], empty: bool) -> Frame:
         for i, (name, dtype) in enumerate(zip(step.on, step.keys, strict=True))
     )
     # public tables are Polars frames
-    there: Frame = nw.from_native(step.public.scan([*step.on, *brought]))
+    scan = partial(step.public.scan, [*step.on, *brought])
+    there: Frame = nw.from_native(scan())
+    there = backend_of(there).rehearsed(there, scan) if empty else there
     there = there.select(
         *_public_keys(there, step.public, step.on, step.keys),
         *(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from functools import singledispatch
+from functools import partial, singledispatch
 from typing import NamedTuple
 
 import narwhals as nw
@@ -57,11 +57,12 @@ def _(step: steps.Source, live: frozenset[str], empty: bool) -> Frame:
     names.update(dict.fromkeys(step.ids))
     if not names:  # counting rows needs a column to count along
         names = dict.fromkeys(_narrowest(table))
-    frame: Frame = nw.from_native(step.data.scan(list(names), empty=empty))
-    scan_name = step.data.called
+    rows = partial(step.data.scan, list(names))
+    frame: Frame = nw.from_native(rows(empty=empty))
+    scan_name, engine = step.data.called, backend_of(frame)
+    frame = engine.rehearsed(frame, rows) if empty else frame
     if not columns and not table.unit:
         return frame
-    engine = backend_of(frame)
     texts = as_bytes(frame, [column for _, column in [*_unit(step), *columns]])
     source = frame
     frame = source.select(
