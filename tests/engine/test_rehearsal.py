@@ -1,4 +1,4 @@
-"""Polars and Spark: the release runs the queries that were checked before the
+"""Polars, Spark and databases: the release runs the queries that were checked before the
 charge, and builds no expression anew.
 """
 
@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib
 from functools import partial
 
+import duckdb
 import narwhals as nw
 import polars as pl
 import pytest
@@ -16,6 +17,7 @@ from dpframe import engine as rooms
 from dpframe.engine.backends.polars import BACKEND as POLARS
 from dpframe.engine.backends.rehearsal import asked_again
 from dpframe.engine.backends.spark import BACKEND
+from dpframe.engine.compile import compiled
 from inside import question_of
 from questions import QUESTIONS, TABLE, exact, expected, protected
 
@@ -72,6 +74,20 @@ def test_polars_runs_what_was_checked(calls):
         name for name in ("public left", *_LONG) if not _runs_what_was_checked(TABLE, name, calls)
     ]
     assert anew == ["concat"]
+
+
+def test_a_database_runs_what_was_checked_where_no_salt_stands_in_it(calls):
+    """The salt of the check stands in the text of no query that runs."""
+    table, salt, anew = duckdb.from_arrow(TABLE.to_arrow()), 8613579246801357, []
+    for name in ("public left", "ranks", "found", "distinct in all"):
+        question = question_of(QUESTIONS[name](protected(table)))
+        frames = compiled(question, salt)
+        natives = [frame.to_native() for frame in (*frames.mains, *frames.apart.values())]
+        assert frames.salted is any(str(salt) in native.sql_query() for native in natives)
+        if not _runs_what_was_checked(table, name, calls):
+            assert frames.salted
+            anew.append(name)
+    assert anew == ["found", "distinct in all"]
 
 
 def test_arguments_that_are_read_once_last():

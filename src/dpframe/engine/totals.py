@@ -20,6 +20,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.arrays import Integers, PlaceCounts, WideIntegers
+from dpframe.engine.backends import backend_of
 from dpframe.engine.backends.polars import plainly
 from dpframe.engine.backends.rehearsal import asked_again
 from dpframe.engine.compile import HIGH, Compiled, compiled, counted, influence_weights, split_bits
@@ -274,6 +275,8 @@ def _checked(question: Question, salt: int) -> Compiled | None:
     _, frames = _CHECKED.pop(id(question), (None, None))
     if frames is None:
         return None
+    if backend_of(frames.parts).plans_tables:
+        return None if frames.salted else frames
     again = asked_again([*frames.mains, *frames.apart.values(), frames.parts], salt)
     if again is None:
         return None

@@ -199,6 +199,9 @@ class Backend(ABC):
         """
         return self.collect(frames)
 
+    # whether `scan(empty=True)` gives the table itself, so that what was planned can run
+    plans_tables = False
+
     def rehearsed(self, frame: Frame, rows: Callable[[], Any]) -> Frame:
         """A frame without rows that remembers how queries are made from it, where
         it takes long to make them anew.

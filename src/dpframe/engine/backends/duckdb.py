@@ -68,6 +68,7 @@ class _DuckDB(TextSqlBackend):
     name = "duckdb"
     parts = _PARTS
     whole_division = "//"
+    plans_tables = True
 
     # Tables
 

@@ -33,6 +33,7 @@ from dpframe.plan import ColumnDomain, Kind, Pattern, Task, kind, zone_of
 
 class _Ibis(SqlBackend):
     name = "ibis"
+    plans_tables = True
 
     # Tables
 
