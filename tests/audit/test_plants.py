@@ -2113,7 +2113,7 @@ PLANTS = [
     Plant(
         "rows of nobody count",
         rows.__dict__["lowered"].dispatch(steps.Source),
-        "frame.filter(*present) if present else frame",
+        "frame.drop_nulls(units) if units else frame",
         "frame",
         nobody_counts,
     ),
