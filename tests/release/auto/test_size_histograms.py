@@ -8,7 +8,7 @@ import pytest
 import dpframe as dp
 from dpframe.engine import NODES
 from dpframe.release.auto.choice import _key_groups
-from dpframe.release.auto.size_histograms import read_groups, read_spread
+from dpframe.release.auto.size_histograms import SizePosterior, read_groups, read_spread
 from dpframe.release.auto.unit_sizes import UnitSizes
 from inside import question_of
 from panels import panel, protect
@@ -96,3 +96,20 @@ def test_the_number_of_units_is_as_unsure_as_noise_makes_it():
     off = np.sqrt(np.mean([(one.units / 130 - 1) ** 2 for one in found]))
     assert off / 3 < np.mean([one.unsure for one in found]) < 3 * off
     assert read_spread(counts.astype(float), 1e-3, NODES.astype(float)).unsure < 0.01
+
+
+@pytest.mark.parametrize(("scale", "least", "most"), [(33.0, 0.3, 0.7), (0.01, 0.0, 0.0)])
+def test_numbers_of_people_match_as_nearly_as_noise_lets_them(scale, least, most):
+    """Of 316 people, 240 are seen with one row in each group. Noise of 33 may hide the others
+    there. Without noise they have two rows, as a tenth of the cases say.
+    """
+    rows, peaks = np.zeros((48, len(NODES))), np.zeros((2, len(NODES)))
+    rows[:, np.searchsorted(NODES, 23)] = 316
+    peaks[:, 0], peaks[1, 1] = 240, 76
+    people = UnitSizes(
+        SizePosterior(rows, np.full(48, 1 / 48), scale / 4),
+        peaks=SizePosterior(peaks, np.array([0.9, 0.1]), scale),
+        cells=24.0,
+    )
+    once = (people.sizes[2] == 1.0).all(axis=1).mean()
+    assert least <= once <= most

@@ -288,7 +288,9 @@ def _with_values(
         )
         for column, one in questions.items()
     }
-    rows = SizePosterior(np.repeat(rows.masses, times, axis=0), np.repeat(rows.odds, times) / times)
+    rows = SizePosterior(
+        np.repeat(rows.masses, times, axis=0), np.repeat(rows.odds, times) / times, rows.scale
+    )
     return replace(
         unit_sizes, rows=rows, values={column: law.drawn(times) for column, law in laws.items()}
     )

@@ -54,6 +54,12 @@ def draw_curves(
     return np.maximum(curves + spread / (spread + 2 * scale**2) * (counts - curves), 0.0)
 
 
+def left_open(masses: Floats, scale: float) -> Floats:
+    """Variance of the number of units at each node, given a count with Laplace noise of a scale."""
+    spread, noise = _variance(masses), 2 * scale**2
+    return spread * noise / np.maximum(spread + noise, 1e-300)
+
+
 def nobody_there(counts: Floats, scale: float) -> float:
     """The posterior probability that no unit is at any node; the prior is about one half.
 

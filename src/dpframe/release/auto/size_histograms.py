@@ -12,7 +12,7 @@ import numpy as np
 
 from dpframe.arrays import Floats
 from dpframe.release.auto.model import MODEL
-from dpframe.release.auto.posterior import draw_curves
+from dpframe.release.auto.posterior import draw_curves, left_open
 
 _DRAWN = 192  # curves
 _CASES = 48  # that stand for them
@@ -39,6 +39,11 @@ class SizePosterior:
     def units(self) -> float:
         """Number of units."""
         return float(max(self.odds @ self.masses.sum(axis=1), 1.0))
+
+    @property
+    def left_open(self) -> Floats:
+        """Variance of the number of units within each case, since noise leaves it open."""
+        return np.asarray(left_open(self.masses, self.scale).sum(axis=1))
 
     @property
     def unsure(self) -> float:

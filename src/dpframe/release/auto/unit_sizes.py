@@ -75,15 +75,16 @@ class UnitSizes:
         one of its cases for each case of `rows`.
 
         It is drawn among those with about as many units. So what noise makes of the other histogram
-        stays in few cases, and units that the first one does not show hardly count.
+        stays in few cases, and units that the first one does not show hardly count. "About" is as
+        near as noise lets the two numbers be. A closer match prefers cases in which noise looks
+        like units: 316 units with one row in each group seemed to be 240, and 70 with two rows.
         """
         draw = np.random.default_rng(1)  # not noise: the pairs follow from the counts
-        cases, width = (
-            len(self.rows.odds),
-            max(other.unsure * len(other.odds) ** -0.2, _AS_MANY) * other.units,
-        )
+        cases = len(self.rows.odds)
+        bandwidth = max(other.unsure * len(other.odds) ** -0.2, _AS_MANY) * other.units
+        width = np.sqrt(bandwidth**2 + self.rows.left_open[:, None] + other.left_open)
         off = self.rows.masses.sum(axis=1)[:, None] - other.masses.sum(axis=1)
-        near = -((off / width) ** 2) / 2
+        near = -((off / width) ** 2) / 2 - np.log(width)
         chances = np.cumsum(other.odds * np.exp(near - near.max(axis=1, keepdims=True)), axis=1)
         at = (draw.permutation(cases) + 0.5) / cases * chances[:, -1]
         sizes = np.array([quantiles(masses, _NODES, AT) for masses in other.masses])
