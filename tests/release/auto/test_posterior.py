@@ -92,33 +92,34 @@ def _behind(spread):
 
 
 @pytest.mark.parametrize(
-    ("counts", "scale", "again", "node"),
+    ("counts", "scale", "again", "once", "node"),
     [
-        ([0.0, 30.0, 12.0, 0.0], 8.0, 0.0, 2),
-        ([0.0, 30.0, 12.0, 0.0], 8.0, 0.3, 2),
-        ([60.0, 0.0, 0.0, 0.0, 25.0], 4.0, 0.05, 2),
-        ([60.0, 0.0, 0.0, 0.0, 25.0], 4.0, 0.3, 4),
-        ([60.0, 0.0, 25.0, 0.0, 0.0], 4.0, 0.3, 1),
+        ([0.0, 30.0, 12.0, 0.0], 8.0, 0.0, 0.0, 2),
+        ([0.0, 30.0, 12.0, 0.0], 8.0, 0.3, 0.0, 2),
+        ([60.0, 0.0, 0.0, 0.0, 25.0], 4.0, 0.05, 0.0, 2),
+        ([60.0, 0.0, 0.0, 0.0, 25.0], 4.0, 0.3, 0.5, 4),
+        ([60.0, 0.0, 25.0, 0.0, 0.0], 4.0, 0.3, 0.0, 1),
+        ([60.0, 9.0, 0.0, 0.0, 0.0], 8.0, 0.0, 0.5, 1),
     ],
 )
-def test_draws_are_as_likely_as_the_chain_says(counts, scale, again, node):
+def test_draws_are_as_likely_as_the_chain_says(counts, scale, again, once, node):
     """Drawn states at a node in the middle, beside the product of what is known
     before and after it by brute force.
     """
-    chain = _Chain.over(np.array(counts), scale, again=again)
+    chain = _Chain.over(np.array(counts), scale, again=again, once=once)
     levels = chain.drawn(20_000)
-    exact = _marginal(chain, np.array(counts), scale, again, node)
+    exact = _marginal(chain, np.array(counts), scale, (again, once), node)
     drawn = np.bincount(levels[:, node], minlength=len(chain.levels)) / len(levels)
     # of 25 levels, by chance 1e-6
     assert np.abs(drawn - exact).max() < 5.5 * 0.5 / np.sqrt(len(levels))
     assert np.abs(np.roll(drawn, 1) - exact).max() > 0.05  # control: the levels are told apart
 
 
-def _marginal(chain, counts, scale, again, node):
+def _marginal(chain, counts, scale, likely_ends, node):
     """How likely each level is at a node, given all counts and that there is
     somebody: every path, step by step.
     """
-    levels, moves = chain.levels, len(_MOVES)
+    (again, once), levels, moves = likely_ends, chain.levels, len(_MOVES)
     rungs = len(levels) - 1
     size = rungs * moves + 3  # and nobody yet, nobody for a while, nobody any more
     before, away, after = size - 3, size - 2, size - 1
@@ -157,14 +158,20 @@ def _marginal(chain, counts, scale, again, node):
     wide = np.sqrt(scale**2 + (levels + (MODEL.curve_rough * levels) ** 2) / 2)
     of_levels = np.exp(-np.abs(counts[:, None] - levels) / wide) / wide
     likely = np.column_stack([np.repeat(of_levels[:, 1:], moves, axis=1), *[of_levels[:, 0]] * 3])
+    first = step.copy()  # a curve at the first node ends with probability `once` at least
+    for at in range(before):
+        ends = step[at, before:].sum()
+        first[at, :before] *= (1 - max(ends, once)) / (1 - ends)
+        first[at, before:] *= max(ends, once) / ends
+    steps = [step, first, *[step] * (len(counts) - 2)]
     state, ahead = np.eye(size)[before], []
-    for weights in likely:
-        state = state @ step * weights
+    for one, weights in zip(steps, likely, strict=True):
+        state = state @ one * weights
         ahead.append(state)
     behind = np.ones(size)
     behind[before] = 0  # there is somebody
-    for weights in likely[:node:-1]:
-        behind = step @ (weights * behind)
+    for one, weights in zip(steps[:node:-1], likely[:node:-1], strict=True):
+        behind = one @ (weights * behind)
     both = ahead[node] * behind / (ahead[node] @ behind)
     return np.concatenate([[both[before:].sum()], both[:before].reshape(rungs, moves).sum(axis=1)])
 

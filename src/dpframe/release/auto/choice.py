@@ -246,7 +246,11 @@ def read_people(
     keys = noisy.pop("keys", None)
     del raw
     seen.sizes |= noisy
-    read = {name: read_spread(counts, scale, nodes) for name, (counts, scale) in noisy.items()}
+    once = {"rows_per_group": MODEL.curve_once}
+    read = {
+        name: read_spread(counts, scale, nodes, once.get(name, MODEL.curve_end))
+        for name, (counts, scale) in noisy.items()
+    }
     first, peaks = read.get("rows", read.get("groups")), read.get("rows_per_group")
     assert first is not None
     needed_by_limits = "rows_per_group" in (*_histograms_of_limits(question), *also)

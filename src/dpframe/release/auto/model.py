@@ -86,6 +86,9 @@ class Model:
     curve_new: float = 3.0  # typical move, in levels, where a curve begins or has jumped
     curve_begin: float = 0.1  # probability that it begins, at each node
     curve_end: float = 0.07  # probability that it ends, at each node
+    # probability that nobody has more than one row in a group, since keys are often years, items
+    # or waves: as likely as not
+    curve_once: float = 0.5
     curve_jump: float = 0.001  # probability that it jumps, at each node, in histograms of sizes
     # relative deviation of a count from its curve, beside the variation of whole units
     curve_rough: float = 0.2

@@ -41,14 +41,16 @@ def draw_curves(
     *,
     begin: float = MODEL.curve_begin,
     again: float = 0.0,
+    once: float = MODEL.curve_end,
 ) -> Floats:
     """Curves (number by nodes) of the units at each node, given noisy counts of at least one unit.
 
     Input:  scale: of the Laplace noise of the counts (units); begin: how likely a curve does so at
-            each node; again: how likely one that has ended comes again after a gap
+            each node; again: how likely one that has ended comes again after a gap; once: how
+            likely one ends after the first node
     Output: curves that equal the counts where noise leaves no doubt; equal counts give equal curves
     """
-    chain = _Chain.over(counts, max(scale, _EXACT), begin, again)
+    chain = _Chain.over(counts, max(scale, _EXACT), begin, again, once)
     curves = chain.levels[chain.drawn(number)]
     spread = _variance(curves)
     return np.maximum(curves + spread / (spread + 2 * scale**2) * (counts - curves), 0.0)
@@ -85,11 +87,17 @@ class _Chain:
 
     levels: Floats
     step: Floats  # states by states: the probability of the second, given the first
+    first: Floats  # that from the first node to the second
     forward: Floats  # nodes by states
 
     @classmethod
     def over(
-        cls, counts: Floats, scale: float, begin: float = MODEL.curve_begin, again: float = 0.0
+        cls,
+        counts: Floats,
+        scale: float,
+        begin: float = MODEL.curve_begin,
+        again: float = 0.0,
+        once: float = MODEL.curve_end,
     ) -> _Chain:
         highest = max(float(np.cumsum(counts).max()), 0.0) + 10 * scale
         rungs = max(math.ceil(math.log(highest / _LEAST) / _STEP), len(_MOVES))
@@ -98,11 +106,13 @@ class _Chain:
         nats = -np.abs(counts[:, None] - levels) / width - np.log(width)
         likely = np.maximum(np.exp(nats - nats.max(axis=1, keepdims=True)), _NEVER)
         step = _steps(levels[1:] >= max(MODEL.back_scales * scale, MODEL.back_units), begin, again)
+        first = _ending(step, once)
         forward, now = np.zeros((len(counts), len(step))), np.eye(len(step))[_YET]
         for node, weights in enumerate(likely):
-            now = now @ step * np.append(np.repeat(weights[1:], len(_MOVES)), weights[[0, 0, 0]])
+            seen = np.append(np.repeat(weights[1:], len(_MOVES)), weights[[0, 0, 0]])
+            now = now @ (first if node == 1 else step) * seen
             forward[node] = now = now / now.sum()
-        return cls(levels, step, forward)
+        return cls(levels, step, first, forward)
 
     def drawn(self, number: int) -> Integers:
         """Places in `levels` of curves with a unit or more (number by nodes), drawn
@@ -119,8 +129,20 @@ class _Chain:
             states = np.minimum((cumulative[later] <= at[:, None]).sum(axis=1), len(places) - 1)
             curves[:, node] = places[states]
             states, later = np.unique(states, return_inverse=True)
-            ahead = self.step.T[states]
+            ahead = (self.first if node == 1 else self.step).T[states]
         return curves
+
+
+def _ending(step: Floats, once: float) -> Floats:
+    """The likelihoods of a step where a curve ends with probability `once`, or as often as before
+    if that is more.
+    """
+    result, here = step.copy(), len(step) - 3
+    ends = step[:here, here:].sum(axis=1, keepdims=True)
+    more = np.maximum(ends, once)
+    result[:here, :here] *= (1 - more) / np.maximum(1 - ends, 1e-300)
+    result[:here, here:] *= more / ends
+    return result
 
 
 def _steps(high: Booleans, begin: float, again: float) -> Floats:

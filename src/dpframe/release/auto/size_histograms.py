@@ -82,12 +82,14 @@ class Groups:
         return np.asarray((values * self.each).sum(axis=-1) / self.number)
 
 
-def read_spread(counts: Floats, scale: float, nodes: Floats) -> SizePosterior:
+def read_spread(
+    counts: Floats, scale: float, nodes: Floats, once: float = MODEL.curve_end
+) -> SizePosterior:
     """Cases that fit a noisy histogram over growing nodes, in order from few rows to many.
 
-    Input:  scale: of its Laplace noise (units)
+    Input:  scale: of its Laplace noise (units); once: how likely nobody is beyond the first node
     """
-    curves = draw_curves(counts, scale, _DRAWN, again=MODEL.curve_again)
+    curves = draw_curves(counts, scale, _DRAWN, again=MODEL.curve_again, once=once)
     curves = curves[np.argsort(curves @ nodes, kind="stable")]
     largest = nodes[np.where(curves > 0, np.arange(len(nodes)), 0).max(axis=1)]
     weights = (
