@@ -294,7 +294,7 @@ def test_random_numbers_of_a_view_exceed_no_claim(place):
         frame.n_unique("g", max_rows=2),
     )
     for query in asked:
-        for salt in range(1, 6):
+        for salt in (1, 2):
             values = rooms.totals(question_of(query), salt).values
             for paid, raw in zip(question_of(query).allotments, values, strict=True):
                 assert np.abs(np.array(raw, float)).sum() <= float(paid.total.sensitivity.exact_l1)

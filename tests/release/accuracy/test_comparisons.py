@@ -125,6 +125,7 @@ def test_differences_keep_their_level(epsilon, tests, most):
     assert rejected <= most
 
 
+@pytest.mark.long
 def test_without_sampling_the_level_is_lost():
     """The negative control: intervals of the noise alone leave 0 out in most of these releases."""
     draw = np.random.default_rng(5)
@@ -238,6 +239,7 @@ def test_independence_keeps_its_level(people, epsilon):
     assert sum(value <= 0.05 for value in p) <= 14
 
 
+@pytest.mark.long
 def test_the_usual_test_takes_noise_for_dependence():
     """The negative control: Pearson's χ² without a word of the
     noise rejects most of these tables.
@@ -342,6 +344,7 @@ def test_p_values_of_equal_groups_are_uniform_or_larger(shape, epsilon):
     assert not too_small(shape, epsilon)
 
 
+@pytest.mark.long
 def test_p_values_that_are_too_small_are_noticed():
     assert too_small("normal", 100, copies=10)
 

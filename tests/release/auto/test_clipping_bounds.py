@@ -203,6 +203,7 @@ def _one_row_each(values):
     return dp.protect(table, unit="u", budget=dp.Budget(epsilon=1.0))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("rank", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("draw", [np.random.default_rng(2).normal, np.random.default_rng(3).random])
 def test_right_quantiles_are_no_guess(rank, draw):
@@ -322,6 +323,7 @@ def draw():
     return np.random.default_rng(7)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("verb", ["mean", "std", "median"])
 @pytest.mark.parametrize(
     "values",
@@ -557,6 +559,7 @@ def test_what_was_chosen_is_not_called_a_default():
     assert "could not be chosen" not in repr(out)
 
 
+@pytest.mark.long
 def test_three_hundred_people_have_bounds_around_them_or_are_told_that_they_have_none(draw):
     """Without the rule a third of such releases chose [0, 1], or less, and did not say so."""
     outside = 0
