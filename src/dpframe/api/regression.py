@@ -31,6 +31,7 @@ from dpframe.plan import (
     QUERY,
     TIMES,
     Aggregates,
+    Auto,
     Bounds,
     Covers,
     Kind,
@@ -307,7 +308,7 @@ class FrameMatrices(AskedFrame[Table_co]):
 def _bounds_of(
     frame: AskedFrame[Any],
     names: Sequence[str],
-    bounds: Mapping[str, Any] | None,
+    bounds: Mapping[str, Any] | Auto | None,
     verb: str,
     *,
     categories: bool = False,
@@ -315,7 +316,8 @@ def _bounds_of(
     """The bounds of each column: those that were typed or else
     declared, inside those of the column.
     """
-    typed = {} if bounds is None else read_mapping(bounds, verb)
+    typed = _typed_bounds(bounds, names, verb)
+    line = ", ".join(f"{name!r}: {_pair_of(typed.get(name))}" for name in names)
     for name in names:
         # a name with a typing error is refused as an unknown column
         frame._step.table.column(name, verb)
@@ -337,12 +339,12 @@ def _bounds_of(
         ends = ends or column.defaults.bounds
         if ends is not None and not isinstance(ends, Bounds):
             raise InvalidBounds(
-                f"{verb}: dp.Auto() chooses no bounds of several columns. Type {{{name!r}: (0, "
-                "100)}."
+                f"{verb}: dp.Auto() does not choose bounds of several columns at once. Type wide "
+                f"ones, and the release finds narrower ones inside them: bounds={{{line}}}, "
+                "narrow=True."
             )
         check_fact(column, "bounds", ends, f"{verb}: bounds of {name!r}")
         if ends is None and own is None:
-            line = ", ".join(f"{title!r}: {_pair_of(typed.get(title))}" for title in names)
             category = (
                 f" If {name!r} is a category, list its keys: keys={{{name!r}: [...]}}."
                 if categories
@@ -362,9 +364,24 @@ def _bounds_of(
     return read
 
 
+def _typed_bounds(
+    bounds: Mapping[str, Any] | Auto | None, names: Sequence[str], verb: str
+) -> Mapping[str, Any]:
+    """Bounds by column; dp.Auto() alone stands for all columns."""
+    match bounds:
+        case None:
+            return {}
+        case Auto():
+            return dict.fromkeys(names, bounds)
+    return read_mapping(bounds, verb)
+
+
 def _pair_of(typed: Any) -> str:
     """Bounds as they were typed, or an example."""
-    return "(0, 100)" if typed is None else repr(typed)
+    match typed:
+        case None | Auto():
+            return "(0, 100)"
+    return repr(typed)
 
 
 @dataclass(frozen=True)

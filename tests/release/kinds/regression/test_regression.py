@@ -326,8 +326,13 @@ def test_what_cannot_be_is_refused_with_the_line_to_type():
         ),
         (
             InvalidBounds,
-            "chooses no bounds",
-            lambda: frame.corr(["x", "y"], {"x": dp.Auto()}, max_rows=1),
+            r"bounds=\{'x': \(0, 100\), 'y': \(0, 1\)\}, narrow=True\.$",
+            lambda: frame.corr(["x", "y"], {"x": dp.Auto(), "y": (0, 1)}, max_rows=1),
+        ),
+        (
+            InvalidBounds,
+            r"bounds=\{'x': \(0, 100\), 'y': \(0, 100\)\}, narrow=True\.$",
+            lambda: frame.ols("y ~ x", bounds=dp.Auto(), max_rows=1),
         ),
         (InvalidArgument, "list of columns", lambda: frame.corr("x", max_rows=1)),
         (InvalidArgument, "two different", lambda: frame.corr(["x"], max_rows=1)),
