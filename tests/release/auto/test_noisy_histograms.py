@@ -2,6 +2,7 @@
 and what they say without noise.
 """
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -12,6 +13,13 @@ import dpframe as dp
 from dpframe import engine
 from dpframe.engine import EXPONENTS, NODES, ONE
 from dpframe.release.auto.noisy_histograms import histogram_scale
+from dpframe.release.auto.value_histograms import (
+    between,
+    in_octaves,
+    near,
+    powers_of_eight,
+    powers_of_two,
+)
 from inside import question_of
 from prices import offer
 
@@ -123,3 +131,33 @@ def test_a_histogram_costs_its_price():
         rho = histogram_scale(offer("rho", Fraction(1, 10), Fraction(0), "auto"), relation)
         epsilon = moved * ONE / rho
         assert epsilon + np.exp(-epsilon) - 1 == pytest.approx(0.1, rel=1e-9)
+
+
+def test_powers_of_eight_with_most_values_are_divided_by_the_first_histogram():
+    """200 people at 170. The bin of zero and those far away stay as they are."""
+    whole = np.full(200, 170)
+    counts = np.zeros(2 * len(EXPONENTS) + 1)
+    counts[len(EXPONENTS) + 1 + 7 - EXPONENTS[0]] = 210.0  # from 128 to 256
+    octaves = powers_of_two(counts, 12.0, whole=True)
+    edges = powers_of_eight(whole=True)
+    eights = between(edges, np.histogram(whole, [-np.inf, *edges, np.inf])[0] * 1.0, 6.0)
+    bins = in_octaves(near(eights, 64.0, 512.0), octaves, 64.0, 512.0)
+    inside = (bins.begins >= 64) & (bins.ends <= 512)
+    assert bins.begins[inside].tolist() == [64, 128, 256]
+    assert bins.counts[inside].argmax() == 1
+    gain = 12**2 / (3 * 12**2 + 6**2)
+    assert bins.counts[inside].sum() == pytest.approx(210 - 3 * gain * 10)
+    assert bins.scales[inside] == pytest.approx(np.full(3, 12 * math.sqrt(1 - gain)))
+    assert len(bins.counts) == len(near(eights, 64.0, 512.0).counts) + 2
+    assert np.all(bins.begins[1:] == bins.ends[:-1])
+
+
+def test_the_bin_of_zero_is_not_divided():
+    """It has every octave of numbers near zero; noise in these was taken for values of 1e-29."""
+    octaves = powers_of_two(np.zeros(2 * len(EXPONENTS) + 1), 12.0, whole=False)
+    edges = powers_of_eight(whole=False)
+    eights = near(between(edges, np.zeros(len(edges) + 1), 6.0), -8.0, 8.0)
+    bins = in_octaves(eights, octaves, -8.0, 8.0)
+    zero = (bins.begins < 0) & (bins.ends > 0)
+    assert zero.sum() == 1
+    assert bins.ends[zero] == eights.ends[len(eights.counts) // 2]

@@ -37,6 +37,7 @@ from dpframe.release.auto.noisy_histograms import Seen, histogram_scale, noisy_h
 from dpframe.release.auto.value_histograms import (
     between,
     edges_around,
+    in_octaves,
     most_values,
     near,
     powers_of_eight,
@@ -111,7 +112,7 @@ def choose_bounds(question: Question, name: str, price: Price, rest: Price, told
     bins, values = between(edges, *counts), None
     if most is None:
         most = most_values(bins, doubt=MODEL.empty_side)
-        bins = bins if most is None else near(bins, *most[:2])
+        bins = bins if most is None else in_octaves(near(bins, *most[:2]), octaves, *most[:2])
     if most is not None:
         values = read_values(octaves, bins, *most[:2], whole=whole)
     if values is None and not where_zero_is(octaves):

@@ -71,10 +71,10 @@ class Bins:
         at = (self.begins >= start) & (self.begins < far) & (self.ends - self.begins > narrow)
         return Bins(self.begins[at], self.ends[at], self.counts[at], self.scales[at])
 
-    def and_also(self, other: Bins) -> Bins:
+    def and_also(self, *others: Bins) -> Bins:
         """These bins and others, which may count the same units."""
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return Bins(*(np.concatenate(pair) for pair in pairs))
+        fields = zip(*(vars(bins).values() for bins in (self, *others)), strict=True)
+        return Bins(*(np.concatenate(field) for field in fields))
 
 
 def tail_start(bins: Bins) -> tuple[int, tuple[float, float]]:

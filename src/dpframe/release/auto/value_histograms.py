@@ -129,6 +129,28 @@ def near(bins: Bins, low: float, high: float) -> Bins:
     )
 
 
+def in_octaves(bins: Bins, octaves: Bins, low: float, high: float) -> Bins:
+    """Powers of eight, of which those between two numbers are divided into powers of two.
+
+    Once powers of eight show where most values are, only a few powers of two are left, and the
+    first histogram tells them apart. Both histograms count the same units there: each power of two
+    takes an equal part of the difference from the count of its bin, weighted by their precisions.
+    """
+    parts: list[Bins] = []
+    for i in range(len(bins.counts)):
+        own = Bins(*(values[i : i + 1] for values in vars(bins).values()))
+        begin, end = float(own.begins[0]), float(own.ends[0])
+        at = (octaves.begins >= begin) & (octaves.ends <= end) & (octaves.begins < octaves.ends)
+        if low <= begin and end <= high and begin * end >= 0 and at.any():
+            counts, square = octaves.counts[at], octaves.scales[at] ** 2
+            gain = square / (square.sum() + own.scales**2)
+            counts = counts + gain * (own.counts - counts.sum())
+            scales = np.sqrt(square * (1 - gain))
+            own = Bins(octaves.begins[at], octaves.ends[at], counts, scales)
+        parts.append(own)
+    return parts[0].and_also(*parts[1:])
+
+
 def read_values(octaves: Bins, fine: Bins, low: float, high: float, *, whole: bool) -> BinnedValues:
     """Units in each bin, in equally likely cases.
 
