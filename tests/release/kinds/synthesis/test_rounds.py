@@ -123,3 +123,21 @@ def test_named_tables_are_measured_before_any_is_chosen_as_far_as_the_model_allo
     assert each[5] == each[6]
     assert abs(each[5] / rho - Fraction(3, 4) / 2 / 3) < Fraction(1, 10**6)
     assert sum(each) <= rho
+
+
+@pytest.mark.parametrize(("rows", "share"), [(300, Fraction(7, 10)), (60_000, Fraction(1, 4))])
+def test_small_data_pay_more_for_single_columns_and_never_more_than_the_price(rows, share):
+    draw, sizes, rho = np.random.default_rng(1), (4, 4, 4, 4), Fraction(1, 500)
+    codes = np.stack([draw.integers(0, size, rows) for size in sizes], axis=1)
+
+    def read(part):
+        table = np.zeros([sizes[i] for i in part], np.int64)
+        np.add.at(table, tuple(codes[:, i] for i in part), 1)
+        return table
+
+    weights = {(i, j): 1 for j in range(4) for i in range(j)}
+    measured, _ = measured_and_fitted(Exact(read, 0, 1, 1), sizes, weights, rho, draw)
+    each = [1 / (2 * Fraction(one.deviation) ** 2) for one in measured]
+    alone = sum(cost for one, cost in zip(measured, each, strict=True) if len(one.part) == 1)
+    assert abs(alone / rho - share) < Fraction(1, 10**6)
+    assert sum(each) <= rho

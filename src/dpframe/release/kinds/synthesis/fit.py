@@ -6,6 +6,7 @@ Everything here is computed from noisy tables and public numbers of keys.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -73,24 +74,25 @@ def agreed(measured: Sequence[MeasuredTable], sizes: Sequence[int]) -> dict[Attr
     Bound:  a table is the sum of its interactions, and interactions of different columns are
             orthogonal. So each interaction is the mean of the measured tables that have it,
             weighted by the precision with which they do: the margin of a table of deviation σ has
-            deviation σ·√(cells that are added up). Then negative cells are moved to 0, for equal
-            parts of the others, and the interactions are averaged again, some times
+            deviation σ·√(cells that are added up). Interactions that noise may have made are moved
+            to those of independent columns. Then negative cells are moved to 0, for equal parts of
+            the others, and the interactions are averaged again by these precisions, some times
     Source: Mullins, Fuentes, Xiao, Kifer, Musco, Sheldon 2024, arXiv:2410.01091 (GReM), for
             marginals from residuals
     """
     tables = [(one.part, one.values, one.deviation**-2) for one in measured]
-    whole = _combined(tables, sizes)
-    parts = [part for part in whole if part]
+    whole, precision = _combined(tables, sizes)
     total = max(float(whole[()]), 1.0)
+    whole = _held_back(whole, precision, sizes, total)
+    parts = [part for part in whole if part]
     result = {part: _assembled(part, whole, sizes) for part in parts}
     for _ in range(_MENDED):
         if all(values.min() >= 0 for values in result.values()):
             break
         moved = [
-            (part, _simplex(values, total), 1.0 / cells_of(part, sizes))
-            for part, values in result.items()
+            (part, _simplex(values, total), precision[part]) for part, values in result.items()
         ]
-        mended = _combined(moved, sizes)
+        mended, _ = _combined(moved, sizes)
         result = {part: _assembled(part, mended, sizes) for part in parts}
     return {part: _mixed(_simplex(result[part], total), total) for part in largest(parts)}
 
@@ -199,11 +201,12 @@ def _subsets(part: Attributes) -> list[Attributes]:
 
 def _combined(
     tables: Sequence[tuple[Attributes, Floats, float]], sizes: Sequence[int]
-) -> dict[Attributes, Floats]:
+) -> tuple[dict[Attributes, Floats], dict[Attributes, float]]:
     """Each interaction of columns that some table has:
     the mean of the tables' interactions, weighted by precision.
 
     Input:  sets of columns with their tables and the precision of a cell
+    Output: the interactions, and the precision of a cell of each
     """
     sums: dict[Attributes, Floats] = {}
     weights: dict[Attributes, float] = {}
@@ -212,7 +215,39 @@ def _combined(
             weight = precision * cells_of(small, sizes) / cells_of(part, sizes)
             sums[small] = sums.get(small, 0.0) + weight * _centred(summed(values, part, small))
             weights[small] = weights.get(small, 0.0) + weight
-    return {part: np.asarray(values / weights[part]) for part, values in sums.items()}
+    return {part: np.asarray(values / weights[part]) for part, values in sums.items()}, weights
+
+
+def _held_back(
+    whole: Mapping[Attributes, Floats],
+    precision: Mapping[Attributes, float],
+    sizes: Sequence[int],
+    total: float,
+) -> dict[Attributes, Floats]:
+    """Interactions of several columns, moved towards those of independent columns.
+
+    Bound:  noise alone makes a squared distance of d/w from them, for d free cells of precision w.
+            Of a squared distance s, the part 1 - d/(w·s) is kept, and none below 0. So a table that
+            noise has made leaves the columns independent, and a clear one hardly moves
+    Source: Efron, Morris 1973, doi:10.1080/01621459.1973.10481350, the positive part of
+            James and Stein's rule, here with d in place of d - 2
+    """
+    single = {
+        part: _simplex(_assembled(part, whole, sizes), total) / total
+        for part in whole
+        if len(part) == 1
+    }
+    result = dict(whole)
+    for part in (part for part in whole if len(part) > 1):
+        even = np.array(total)
+        for i in part:
+            even = np.multiply.outer(even, single[(i,)])
+        even = _centred(even)
+        away = whole[part] - even
+        free = math.prod(sizes[i] - 1 for i in part)
+        kept = 1 - free / max(precision[part] * float((away**2).sum()), float(free), _LEAST)
+        result[part] = even + kept * away
+    return result
 
 
 def _centred(values: Floats) -> Floats:

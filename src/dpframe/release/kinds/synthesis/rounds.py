@@ -52,12 +52,17 @@ class RoundSettings:
     """Public settings of the rounds: how the price is split, and how large the model may become."""
 
     first: Fraction = Fraction(1, 4)  # share of ρ for the tables of single columns
+    # share for them in small data, where noise makes more than so much total variation in them
+    most: Fraction = Fraction(7, 10)
+    close: float = 0.025
     # share of the rest for the tables that were asked by name, together
     named: Fraction = Fraction(1, 2)
     # share of a table that is measured alone, as part of what other columns have
     hint: Fraction = Fraction(1, 4)
     choosing: Fraction = Fraction(1, 10)  # share of a round's ρ for its choice
     rounds: int = 4  # for each column, if every measured table is worth its price
+    # total variation that noise may make in a pair of columns in the first round
+    rough: float = 0.2
     cells: int = 300_000  # of the model's cliques together
     table: int = 60_000  # cells of the largest table that is measured
     sampled: int = 50_000  # rows that stand for the model where no clique has a candidate's columns
@@ -121,14 +126,15 @@ def measured_and_fitted(
             candidates; named: tables that are measured before any is chosen, all for the same part
             of the price, as far as the model stays small enough
     Bound:  which tables are named, and which of them are too large for the model, does not depend
-            on the rows. So each costs what `_measure` says, and no choice is paid
+            on the rows. So each costs what `_measure` says, and no choice is paid. Prices of later
+            tables follow from noisy ones, within the fixed sum
     """
     purse = _Purse(rho)
     parts = [settings.hint if i in hints else Fraction(1) for i in range(len(sizes))]
-    measured = [
-        _measure(exact, (i,), rho * settings.first * part / sum(parts), purse)
-        for i, part in enumerate(parts)
-    ]
+    each = [rho * part / sum(parts) for part in parts]
+    measured = [_measure(exact, (i,), settings.first * cost, purse) for i, cost in enumerate(each)]
+    if not named and (more := _needed(measured, settings) - settings.first) > 0:
+        measured += [_measure(exact, (i,), more * cost, purse) for i, cost in enumerate(each)]
     for part in named:
         if _candidates(measured, sizes, {part: 1}, settings.cells):
             cost = (1 - settings.first) * rho * settings.named / len(named)
@@ -136,6 +142,7 @@ def measured_and_fitted(
     fit = fitted(sizes, measured, settings.sweeps)
     model = _Model(fit, settings, draw)
     step = purse.left / (settings.rounds * (len(sizes) - len(hints)))
+    step = max(step, _least_step(exact, sizes, weights, model))
     while purse.left > 0:
         step = min(step, purse.left)
         if purse.left < 2 * step:
@@ -157,6 +164,31 @@ def measured_and_fitted(
         if purse.left < rho / 10**6:
             break
     return measured, fitted(sizes, measured, settings.last)
+
+
+def _needed(tables: Sequence[MeasuredTable], settings: RoundSettings) -> Fraction:
+    """The share of ρ with which noise in the tables of single columns is small enough.
+
+    Bound:  post-processing of noisy tables. With a share s, noise is √(first / s) of what it is
+    """
+    rows = max(float(np.mean([one.values.sum() for one in tables])), 1.0)
+    noise = np.mean([_NORMAL * one.deviation * one.values.size / 2 for one in tables]) / rows
+    share = settings.first * Fraction(max(float(noise) / settings.close, 1.0)) ** 2
+    return min(share, settings.most)
+
+
+def _least_step(
+    exact: Exact, sizes: tuple[int, ...], weights: Mapping[Attributes, int], model: _Model
+) -> Fraction:
+    """The price of a round (ρ) in which a typical pair of columns is not all noise.
+
+    Bound:  it follows from noisy tables. In a table of m cells, noise of deviation σ makes a total
+            variation of √(2/π)·σ·m / 2n
+    """
+    cells = np.median([cells_of(part, sizes) for part in weights if len(part) == 2] or [1])
+    deviation = 2 * model.settings.rough * model.rows / (_NORMAL * cells) * 2.0**exact.fraction
+    measuring = exact.l2_squared / (2 * deviation**2)
+    return Fraction(measuring) / (1 - model.settings.choosing)
 
 
 def _measure(exact: Exact, part: Attributes, rho: Fraction, purse: _Purse) -> MeasuredTable:
