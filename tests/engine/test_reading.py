@@ -129,6 +129,7 @@ def test_an_engine_that_fails_says_nothing(kind, frame, monkeypatch, capfd):
         raise error
 
     monkeypatch.setattr(pl.LazyFrame, "collect", burst)
+    monkeypatch.setattr(pl, "collect_all", burst)
     with pytest.raises(EngineError) as caught:
         engine.totals(question_of(query), 1)
     error = caught.value
