@@ -26,7 +26,7 @@ from walk import CELLS
 
 # seconds for a cell; nearly all take less than one, and the longest ten on an idle machine
 LIMIT = 300
-QUICK = {"polars": 7, "pandas": 20, "duckdb": 40, "sqlite": 60}  # every n-th question
+QUICK = {"polars": 12, "pandas": 40, "duckdb": 80, "sqlite": 120}  # every n-th question
 SCRIPT = Path(__file__).with_name("walk.py")
 FACTS = {
     "accuracy",

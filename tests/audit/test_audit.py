@@ -161,7 +161,10 @@ FOUND = {
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
-@pytest.mark.parametrize("name", FOUND)
+@pytest.mark.parametrize(
+    "name",
+    [n if i % 2 == 0 else pytest.param(n, marks=pytest.mark.long) for i, n in enumerate(FOUND)],
+)
 def test_a_found_group_of_one_table_alone_is_an_event_of_keys(name, relation):
     """Claims that are true hold, by both checkers;
     the number that decides which groups are found is held in full.

@@ -259,8 +259,8 @@ EVERY_KIND = ("pandas", "lazy", "polars", "pyarrow")
 @pytest.mark.parametrize(
     ("kind", "every"),
     [
-        ("pandas", 18),
-        ("lazy", 32),
+        ("pandas", 36),
+        ("lazy", 60),
         *(pytest.param(kind, 1, marks=pytest.mark.long) for kind in EVERY_KIND),
     ],
 )

@@ -221,7 +221,7 @@ def held(price, relation, question, pairs, seed=0, *, enforce=False):
     return most
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(
     ("price", "relation"),
     [
@@ -788,7 +788,7 @@ def caught(price):
     return False
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(10)
 @pytest.mark.parametrize("name", PLANTS)
 def test_a_bug_that_is_planted_in_a_series_is_caught(name):
     thing, old, new, price = PLANTS[name]

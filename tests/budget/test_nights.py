@@ -186,7 +186,7 @@ def test_threads_add_nights_together(place):
     assert len(made) == len(set(made))
 
 
-@pytest.mark.parametrize("enforce", [False, True])
+@pytest.mark.parametrize("enforce", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_two_machines_that_open_one_series_hold_every_night_to_the_one_that_paid(place, enforce):
     """Each asks all nights in an order of its own, with a small and a large
     limit: no person is counted twice.

@@ -341,7 +341,7 @@ def test_a_witness_that_is_older_or_lost_is_noticed_by_whoever_reads(watched):
     )
 
 
-@pytest.mark.parametrize("with_witness", [False, True])
+@pytest.mark.parametrize("with_witness", [pytest.param(False, marks=pytest.mark.long), True])
 def test_who_reads_while_others_charge_is_not_refused(place, tmp_path, with_witness):
     (tmp_path / "elsewhere").mkdir()
     options = {"witness": tmp_path.parent / f"{tmp_path.name}.witness"} if with_witness else {}

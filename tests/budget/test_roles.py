@@ -392,7 +392,11 @@ def test_plain_sql_is_refused_or_named(urls):
 
 
 @pytest.mark.parametrize(
-    "lock", ["SELECT 1 FROM dpframe_budgets FOR UPDATE", "SELECT pg_advisory_lock(7305242117)"]
+    "lock",
+    [
+        "SELECT 1 FROM dpframe_budgets FOR UPDATE",
+        pytest.param("SELECT pg_advisory_lock(7305242117)", marks=pytest.mark.long),
+    ],
 )
 def test_a_lock_that_is_held_is_refused_in_time_and_the_page_says_by_whom(
     urls, postgres_server, lock

@@ -242,7 +242,7 @@ def hold(engine, names, unit, *, each):
     assert not failures, f"{len(failures)} failures on {engine.name}\n" + "\n".join(failures[:20])
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("engine", SOME)
 def test_every_aggregate_sees_each_cell(engine):
     hold(engine, QUICK.get(engine.name, MOST), "r", each=5)

@@ -100,14 +100,14 @@ def quick(exprs, engine):
 engines_in_order = [engine.name for engine in (*ENGINES, *READERS)]
 
 
-@pytest.mark.one_in(7)
+@pytest.mark.one_in(14)
 @pytest.mark.parametrize(("engine", "names"), in_turn())
 def test_operations_on_one_column(engine, names):
     exprs = [expr for name in names for expr in of_one(name)]
     check(engine, singles(names), quick(exprs, engine))
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("engine", engines(ENGINES, settings=False))
 def test_operations_on_two_columns_of_numbers(engine):
     exprs = [

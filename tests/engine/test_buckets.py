@@ -72,7 +72,7 @@ SPLIT = [
 _QUICK = [("polars", by, False) for by in BY] + [(kind, ("city", "level"), True) for kind in KINDS]
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(
     ("kind", "by", "public"),
     [pytest.param(*one, marks=() if one in _QUICK else pytest.mark.long) for one in SPLIT],

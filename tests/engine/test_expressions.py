@@ -126,7 +126,7 @@ def test_integer_arithmetic_is_exact_or_null(name, data):
                 assert got == want or (got is None and abs(want) > 9.19e18)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", ["Int8", "Int16", "Int64", "UInt8", "UInt64"])
 @FAST
 @given(st.data())

@@ -36,7 +36,7 @@ CASES = [
     ("sqlite", "fork", "nothing", None),
     ("sqlite", "spawn", "asked", None),
 ]
-QUICK = 3  # of these cases
+QUICK = 2  # of these cases
 
 
 def started(engine, start, used, folder, url=""):

@@ -63,6 +63,7 @@ def test_sums_that_floats_would_round_are_added_as_integers(monkeypatch):
     assert sums._added(cells, large, 3).tolist() == [2**60 + 1, -(2**53) - 1, 0]
 
 
+@pytest.mark.one_in(2)
 def test_synthetic_rows_are_linked_and_as_finely_given_on_every_engine(engine):
     """Person k has 1 + k % 3 rows. Days are midnights, and amounts have one decimal."""
     unit = [k for k in range(60) for _ in range(1 + k % 3)]

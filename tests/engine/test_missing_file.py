@@ -112,7 +112,7 @@ def refused_for_free(budget, call):
     assert (budget.history(), budget.failures) == ([], (0, 0))
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("reader", [*TABLES, pytest.param("spark", marks=pytest.mark.long)])
 def test_a_file_that_goes_is_the_same_error_on_every_engine(reader, tmp_path, request):
     """After the table was protected, and before that where the engine read its

@@ -64,7 +64,7 @@ def own(name, limited=True):
 
 
 @pytest.mark.spark
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 def test_a_column_has_the_totals_of_a_question_of_its_own(engine):
     frame = dp.protect(engine(TABLE), unit="u")
     together = frame.group_by("c", keys=KEYS, **GROUPS).agg(

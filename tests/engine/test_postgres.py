@@ -755,6 +755,7 @@ def test_a_public_text_that_postgresql_cannot_hold_is_refused_before_the_charge(
     assert budget.spent.epsilon == 0
 
 
+@pytest.mark.long
 def test_a_text_as_long_as_postgresql_has_them_fails_in_no_function(made, backend):
     """Regular expressions and capital letters need four bytes for each letter, and
     fail for texts beyond 256 MiB.

@@ -61,7 +61,8 @@ def test_the_lowest_hashes_without_those_that_tie_beyond(spark_session):
         assert sorted(found.rows()) == sorted(table.filter(rank <= most).rows())
 
 
-@pytest.mark.parametrize("names", ["n", pytest.param("ndmq", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("names", ["n", "ndmq"])
 def test_a_planner_does_not_look_through_columns_of_columns(table, names):
     """A logarithm is ten columns, each of which reads others twice. Spark puts them in place of
     their names, to move the filter of the keys to the rows, and to find out what the keys of the
@@ -430,11 +431,9 @@ def _with_equal_hashes(self, frame, columns, salt, into):
     return self.computed(frame, f"pmod(xxhash64({', '.join(columns)}), 7)", into)
 
 
-@pytest.mark.parametrize(
-    "limits",
-    [(2, 9, 2), *(pytest.param(x, marks=pytest.mark.long) for x in [(3, 4, 3), (9, 9, 2)])],
-)
-@pytest.mark.parametrize("equal", [pytest.param(False, marks=pytest.mark.long), True])
+@pytest.mark.long
+@pytest.mark.parametrize("limits", [(2, 9, 2), (3, 4, 3), (9, 9, 2)])
+@pytest.mark.parametrize("equal", [False, True])
 def test_rows_are_kept_by_windows_as_by_partials(spark_session, monkeypatch, limits, equal):
     """Medians and modes are the same by one pass over sorted rows and by
     partials that the rows are joined to.

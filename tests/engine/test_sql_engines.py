@@ -173,7 +173,7 @@ _ODD += [
 ]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.spark
 def test_odd_names_are_names(engine):
     # where longer names are cut

@@ -94,7 +94,7 @@ def _marks(name, number):
     return [pytest.mark.long] if number % (7 if name in SLOW else 2) else []
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(
     ("name", "question"),
     [

@@ -118,7 +118,7 @@ PLACES = {"alone": "laplace", "listed": "gaussian", "found": "laplace"}
 
 
 @pytest.mark.filterwarnings("ignore:With .* rows in a group")  # the price is low
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize(("kind", "place"), in_turn(KINDS, PLACES))
 # too few units: one of the tables has none
 @pytest.mark.filterwarnings("ignore:The released table is empty")

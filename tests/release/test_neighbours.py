@@ -154,7 +154,7 @@ def test_declared_rows_move_totals_by_no_more_than_claimed(kind, relation):
 PREPARED = ["nothing", "fill_null", "filter", "drop_nulls", "clip", "cast", "case"]
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(("prepare", "bounds"), in_turn(PREPARED, [(5, 10), (-3, 10), (-9, -4)]))
 def test_bounded_dp_tightens_only_while_each_row_surely_counts(prepare, bounds):
     steps = {

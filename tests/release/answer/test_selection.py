@@ -172,7 +172,7 @@ ASKED = {
 }
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(("kind", "relation"), in_turn(ASKED, ["add-remove", "replace"]))
 def test_small_tables_are_as_private_as_charged(kind, relation, monkeypatch):
     """Of two groups, from the rows to the rates; at half of the scales a

@@ -183,6 +183,7 @@ def test_errors_before_a_release_hold(name):
     )
 
 
+@pytest.mark.long
 def test_intervals_of_a_higher_price_are_caught():
     """The negative control: noise ten times as large as stated misses too often."""
     for aggregate, true in QUESTIONS.values():

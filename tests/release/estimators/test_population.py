@@ -87,7 +87,11 @@ def _exceeds(change, bound):
 
 @pytest.mark.one_in(9)
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
-@pytest.mark.parametrize("limits", LIMITS, ids=str)
+@pytest.mark.parametrize(
+    "limits",
+    [*LIMITS[1:3], *(pytest.param(x, marks=pytest.mark.long) for x in (LIMITS[0], *LIMITS[3:]))],
+    ids=str,
+)
 def test_no_second_moment_moves_by_more_than_is_claimed(relation, limits):
     """Totals add up over units: a neighbour's change is the part of one unit, or the
     difference of two units' parts.
@@ -320,7 +324,7 @@ def _people(draw):
     )
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options", [{}, {"delta": 1e-5, "noise": "gaussian"}], ids=["laplace", "gaussian"]
 )

@@ -336,7 +336,7 @@ def test_thresholded_groups_have_medians_too(frame):
     assert out.table["m"].to_list() == pytest.approx([33, 33], abs=8)
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(
     ("neighbors", "q", "keys"),
     in_turn(["add-remove", "replace"], [0.0, 0.25, 0.5, 1.0], [None, [0], [0, 1]]),

@@ -83,7 +83,7 @@ def moved(members, first, second, *, one_signed):
     return whole
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(
     ("relation", "limits", "keys", "aggregates"),
     in_turn(

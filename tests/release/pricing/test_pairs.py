@@ -72,7 +72,7 @@ def reached(query, unit, size, relation):
     return largest, paired_l1(paid.total.sensitivity)
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(
     ("relation", "limits", "keys"),
     in_turn(["add-remove", "replace"], LIMITS, [("a", "b"), None, ("a", "b", "c", "d")]),

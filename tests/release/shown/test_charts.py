@@ -780,6 +780,7 @@ def test_an_error_of_nothing_is_drawn():
     assert [row["error"] for row in rows_of(chart)] == [0.0, 0.0]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("size", [4, 30])
 @pytest.mark.parametrize("ask", ["crosstab", "bars", "by two"])
 def test_what_is_wholly_suppressed_is_in_the_picture(ask, size, tmp_path):

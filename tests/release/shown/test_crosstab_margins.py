@@ -194,6 +194,7 @@ def test_on_the_military_table_the_total_has_at_most_six_tenths_of_the_error_and
     assert cell <= 1.05 + 1 / found[True][0]  # errors are whole numbers
 
 
+@pytest.mark.long
 def test_under_epsilon_a_large_table_buys_its_total_and_stated_errors_follow():
     """One row each at (1, 1e-6): Laplace cells have a third of the error of
     Gaussian ones, and pay for the total.

@@ -188,7 +188,10 @@ _NUMBERS = {
 
 @pytest.mark.one_in(12)
 @pytest.mark.parametrize("covers", ["noise", "population"])
-@pytest.mark.parametrize("name", _NUMBERS)
+@pytest.mark.parametrize(
+    "name",
+    [n if i % 3 == 0 else pytest.param(n, marks=pytest.mark.long) for i, n in enumerate(_NUMBERS)],
+)
 def test_a_number_is_missing_where_the_interval_beside_it_holds_all_that_it_could_be(name, covers):
     """Groups from none to 3,000 people, at four prices: both sides of the rule occur."""
     rng, groups = np.random.default_rng(5), np.repeat(list("bcd"), [3, 60, 3_000])
