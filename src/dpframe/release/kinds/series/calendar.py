@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from dpframe.budget import Periods, time_of
@@ -108,12 +109,14 @@ class Calendar:
                 last window alone is shown, and not one for each period
         Output: which periods are missing, for each length; readers would take such windows for low
         """
-        said, first, ends = [], added[0], added[-1:] if latest else added
+        said, first, last = [], added[0], added[-1]
         for length in lengths:
-            windows = [(end - self.window(length) + 1, end) for end in ends]
-            inside = {n for begin, end in windows for n in range(max(begin, first), end)}
-            gaps = sorted(inside - {*added})
-            missing = [f"before {self.label(first)}"] if windows[0][0] < first else []
+            before = self.window(length) - 1  # periods of a window before its end
+            # the first end after a gap has the window that reaches farthest back
+            ends = ((one, other, last if latest else other) for one, other in pairwise(added))
+            gaps = [n for one, other, end in ends for n in range(max(one + 1, end - before), other)]
+            reaches = (last if latest else first) - before
+            missing = [f"before {self.label(first)}"] if reaches < first else []
             missing += [f"for {self.label(gap)}" for gap in gaps[:_NAMED]]
             missing += [f"for {len(gaps) - _NAMED:,} more"] if len(gaps) > _NAMED else []
             if missing:
