@@ -62,15 +62,12 @@ class Compiled:
 
     `parts` has the numbers whose sums are in `main`, one column for each additive total, with the
     name in `names`: a row for each unit and group; without units, for each row.
-
-    `salted` says whether the salt may stand in the frames.
     """
 
     mains: tuple[Frame, ...]
     apart: dict[int, Frame]
     parts: Frame
     names: dict[int, str]
-    salted: bool
 
     @property
     def main(self) -> Frame:
@@ -146,7 +143,7 @@ def compiled(
         names = {i: p.rows for i, p in columns.items()}
         mains = [_totals(parts, groups, {i: (name, totals[i]) for i, name in names.items()})]
     apart = _apart(question, rows, limited, salt, whole=whole)
-    return Compiled(tuple(mains), apart, parts, names, _is_salted(question))
+    return Compiled(tuple(mains), apart, parts, names)
 
 
 def _apart(
@@ -244,8 +241,10 @@ def _passes(question: Question) -> list[Limits]:
     return sorted(passes, key=lambda limits: limits != question.limits) or [question.limits]
 
 
-def _is_salted(question: Question) -> bool:
-    """Whether units keep some of their groups, or of their distinct values, by a hash."""
+def is_salted(question: Question) -> bool:
+    """Whether the salt may stand in the frames: units keep some of their groups,
+    or of their distinct values, by a hash.
+    """
     chooses = any(_choice(question, limits, 0).most is not None for limits in _passes(question))
     return chooses or any(p.total.kind == TotalKind.DISTINCT for p in question.read)
 

@@ -23,7 +23,15 @@ from dpframe.arrays import Integers, PlaceCounts, WideIntegers
 from dpframe.engine.backends import backend_of
 from dpframe.engine.backends.polars import plainly
 from dpframe.engine.backends.rehearsal import asked_again
-from dpframe.engine.compile import HIGH, Compiled, compiled, counted, influence_weights, split_bits
+from dpframe.engine.compile import (
+    HIGH,
+    Compiled,
+    compiled,
+    counted,
+    influence_weights,
+    is_salted,
+    split_bits,
+)
 from dpframe.engine.forks import check_threads
 from dpframe.engine.intake import signals
 from dpframe.engine.origins import no_file, says_missing
@@ -276,7 +284,7 @@ def _checked(question: Question, salt: int) -> Compiled | None:
     if frames is None:
         return None
     if backend_of(frames.parts).plans_tables:
-        return None if frames.salted else frames
+        return None if is_salted(question) else frames
     again = asked_again([*frames.mains, *frames.apart.values(), frames.parts], salt)
     if again is None:
         return None
