@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpframe.arrays import Floats, Integers
+from dpframe.arrays import Booleans, Floats, Integers
 from dpframe.release.auto.model import MODEL
 
 _STEEP, _BENT = (
@@ -50,6 +50,10 @@ class Bins:
     counts: Floats
     scales: Floats
 
+    def taken(self, places: slice | Integers | Booleans) -> Bins:
+        """The bins at some places."""
+        return Bins(*(values[places] for values in vars(self).values()))
+
     def outward(self, centre: float, sign: int) -> Bins:
         """The bins above a centre (sign = 1) or below it (-1), the nearest
         first, by their distance from it.
@@ -69,7 +73,7 @@ class Bins:
         """
         far, narrow = start * 4.0**MODEL.tail_octaves, start * 2.0**-MODEL.tail_octaves
         at = (self.begins >= start) & (self.begins < far) & (self.ends - self.begins > narrow)
-        return Bins(self.begins[at], self.ends[at], self.counts[at], self.scales[at])
+        return self.taken(at)
 
     def and_also(self, *others: Bins) -> Bins:
         """These bins and others, which may count the same units."""
@@ -179,7 +183,7 @@ class _Heaps:
         sizes = np.maximum(counts[self.first] - expected[:, self.first], scales[self.first])
         nats = np.zeros(sizes.shape)
         for at, holds in ((self.first, 1), (self.last, self.last != self.first)):
-            own = Bins(*(values[at] for values in vars(self.bins).values()))
+            own = self.bins.taken(at)
             nats += holds * (
                 _likelihood(own, expected[:, at] + sizes) - _likelihood(own, expected[:, at])
             )

@@ -138,7 +138,7 @@ def in_octaves(bins: Bins, octaves: Bins, low: float, high: float) -> Bins:
     """
     parts: list[Bins] = []
     for i in range(len(bins.counts)):
-        own = Bins(*(values[i : i + 1] for values in vars(bins).values()))
+        own = bins.taken(slice(i, i + 1))
         begin, end = float(own.begins[0]), float(own.ends[0])
         at = (octaves.begins >= begin) & (octaves.ends <= end) & (octaves.begins < octaves.ends)
         if low <= begin and end <= high and begin * end >= 0 and at.any():
